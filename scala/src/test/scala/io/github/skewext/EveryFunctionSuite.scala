@@ -283,7 +283,7 @@ class EveryFunctionSuite extends StoredTables with AsOfTest {
       runnable(calls, each = testAll)
     }
 
-    test(s"functions over columns with nulls inside, rotation $rotation") {
+    test(s"functions over columns with nulls inside, rotation $rotation", Slow) {
       val functions = groups.flatMap(_._2.map(_._1)).distinct
       info(s"${functions.size} functions in ${groups.map(_._2.size).sum} calls")
       if (rotation == 0) {
@@ -313,7 +313,7 @@ class EveryFunctionSuite extends StoredTables with AsOfTest {
     }
   }
 
-  test("filters are evaluated on columns") {
+  test("filters are evaluated on columns", Slow) {
     val first = new FunctionCalls(typeOf, examples = 1, rotation = 0).groups.take(1)
     write(first, -1)
     val (group, calls) = runnable(first, each = false).head

@@ -81,10 +81,16 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** The cases of a slow test: none in `make test`. */
   protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
 
-  /** `make test` leaves out what was measured to be slow. */
+  protected def Slow: io.github.skewext.Slow.type = io.github.skewext.Slow
+
+  private def leavesOut(test: String, tags: Seq[Tag]): Boolean =
+    sys.env.get("SKEWEXT_TEST_QUICK").contains("1") && !testSlow &&
+      tags.exists { case slow: SlowTag => slow.includes(test); case _ => false }
+
+  /** `make test` leaves out slow tests. */
   override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
       position: Position): Unit =
-    if (SlowTests.leavesOut(this, name) && !testSlow) {
+    if (leavesOut(name, tags)) {
       ignore(name, tags: _*)(body)
       allRun = false
     } else {

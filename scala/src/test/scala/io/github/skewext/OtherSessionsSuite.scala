@@ -75,7 +75,7 @@ class OtherSessionsSuite extends MultiJoinTest {
     Collections.emptyList(),
     Collections.emptyMap())
 
-  test("multi-way joins of inputs of two sessions, in that of the first") {
+  test("multi-way joins of inputs of two sessions, in that of the first", Slow) {
     inBothOrders { (first, second) =>
       val inputs = Seq(one(first), two(second), one(second).toDF("k", "u"))
       val df = fullJoin("k")(inputs: _*)
@@ -111,7 +111,7 @@ class OtherSessionsSuite extends MultiJoinTest {
     }
   }
 
-  test("joins by a technique of sides of two sessions") {
+  test("joins by a technique of sides of two sessions", Slow) {
     inBothOrders { (first, second) =>
       for (technique <- Seq("salted", "broadcast_map", "adaptive")) {
         val df = skewJoined(one(first), two(second), "full", technique)
@@ -144,7 +144,7 @@ class OtherSessionsSuite extends MultiJoinTest {
     assert(hotKeys(one(bare), joined) === hotKeys(one(spark), joined))
   }
 
-  test("in foreachBatch: a batch of a stream and a static table") {
+  test("in foreachBatch: a batch of a stream and a static table", Slow) {
     val folder = Files.createTempDirectory("stream")
     val files = folder.resolve("files").toString
     one(spark).write.parquet(files)

@@ -22,7 +22,7 @@ class ScalaApiSuite extends MultiJoinTest {
     assertSameRows(actual.collect().toSeq, expected.collect().toSeq, "Python's entry point")
   }
 
-  test("a join on several keys, with suffixes, roles by name and other key names") {
+  test("a join on several keys, with suffixes, roles by name and other key names", Slow) {
     val keys = Seq(Seq("k", "day"), Seq("k", "day"), Seq("id", "date"))
     val suffixes = Seq("_1", null, "_3")
     for ((how, roles) <- Seq(

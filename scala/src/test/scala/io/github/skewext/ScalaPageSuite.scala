@@ -28,7 +28,7 @@ class ScalaPageSuite extends MultiJoinTest {
     lines(out.toString(UTF_8.name))
   }
 
-  test("the Scala blocks print what the page shows") {
+  test("the Scala blocks print what the page shows", Slow) {
     assert(shown(scala).nonEmpty && printed(ScalaPage.run) === shown(scala))
   }
 

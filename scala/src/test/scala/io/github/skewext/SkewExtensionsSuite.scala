@@ -193,7 +193,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(rows.distinct.size === rows.size)
   }
 
-  test("every rule is left out by its name in our setting") {
+  test("every rule is left out by its name in our setting", Slow) {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
     val hinted = "SELECT /*+ SKEWEXT_JOIN(b, broadcast_map) */ * FROM a FULL JOIN b USING (k)"
     withTempView("a", "b") {

@@ -82,7 +82,7 @@ class EqualRowsSuite
     assertSameRows(rowsOf(on), rowsOf(off), "what failed did nothing")
   }
 
-  test("Delta, deletion vectors: the rows to write") {
+  test("Delta, deletion vectors: the rows to write", Slow) {
     withTable("vectors_on", "vectors_uncounted", "vectors_off") {
       checkMerge("vectors", withPaths = false, Required, Optional) { table =>
         spark.sql(s"""CREATE TABLE $table USING delta
@@ -92,7 +92,7 @@ class EqualRowsSuite
     }
   }
 
-  test("Iceberg, copy-on-write: the files that are concerned") {
+  test("Iceberg, copy-on-write: the files that are concerned", Slow) {
     checkMerge("ice.db.equal", withPaths = true, Required, Present) { table =>
       write(spark.table("target"), table)
       setMode(table, CopyOnWrite)

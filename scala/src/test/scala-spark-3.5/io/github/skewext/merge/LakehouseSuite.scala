@@ -94,7 +94,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
   protected def isComplete: Boolean = testAll
 
   protected def testDelta(vectors: Boolean): Unit =
-    test(s"Delta, deletion vectors: $vectors") {
+    test(s"Delta, deletion vectors: $vectors", Slow) {
       val name = s"delta_$vectors"
       withTable(s"${name}_on", s"${name}_off") {
         def fails(sql: String) = isIcebergsBeforeDeltas && sql.startsWith("UPDATE")
@@ -142,7 +142,7 @@ abstract class LakehouseTest(extensions: Seq[Class[_]], late: Boolean = false) e
       .toSeq)
 
   protected def testIceberg(mode: String): Unit =
-    test(s"Iceberg, $mode") {
+    test(s"Iceberg, $mode", Slow) {
       val name = s"ice.db.${mode.replace('-', '_')}"
       for (t <- Seq(s"${name}_on", s"${name}_off")) {
         write(spark.table("target"), t)
@@ -180,7 +180,7 @@ class LakehouseSuite
   slow(CopyOnWrite).foreach(testIceberg)
   if (testAll) testIceberg(MergeOnRead)
 
-  test("a split join writes the files of Spark's split, and one for its unmatched rows") {
+  test("a split join writes the files of Spark's split, and one for its unmatched rows", Slow) {
     def files(table: String, using: String, how: String): (Seq[SparkPlan], Long) = {
       skewed(0, 800, hot = 2, maps = 8)
         .join(skewed(1, 60), Seq("k"), how)
@@ -207,7 +207,7 @@ class LakehouseSuite
     }
   }
 
-  test("tables of Delta and Iceberg are not written by bucket, and stay what they are") {
+  test("tables of Delta and Iceberg are not written by bucket, and stay what they are", Slow) {
     withTable("kept") {
       spark.sql("CREATE TABLE kept USING delta AS SELECT 1L AS k, 2L AS v")
       write(spark.sql("SELECT 1L AS k, 2L AS v"), "ice.db.kept")

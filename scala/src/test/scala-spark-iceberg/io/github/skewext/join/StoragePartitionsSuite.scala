@@ -63,7 +63,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
   }
 
   (Bucket +: some(1, Seq(Identity, Days, Truncate))).foreach { by =>
-    test(s"full outer joins of tables by $by") {
+    test(s"full outer joins of tables by $by", Slow) {
       val all = if (by == Bucket) buckets else tables(by)
       for (n <- some(1, Seq(2, 3)) :+ 4) {
         val df = checkFullJoin("k")(all.take(n): _*)
@@ -73,7 +73,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("other roles, with and without adaptive execution, in generated code") {
+  test("other roles, with and without adaptive execution, in generated code", Slow) {
     val roles = Seq(
       Seq("required", "optional", "optional"),
       Seq("optional", "required", "excluded"),
@@ -144,7 +144,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
       }
   }
 
-  test("inputs that are partitioned in other ways are shuffled") {
+  test("inputs that are partitioned in other ways are shuffled", Slow) {
     val other = create("other_e", Transform("eight", "bucket(8, k)", "id"), 0, 12)
     for (third <- Seq(other, plain(0))) {
       val df = checkFullJoin("k")(buckets.head, buckets(1), third)
@@ -168,7 +168,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("filters, projections, groups and one table several times") {
+  test("filters, projections, groups and one table several times", Slow) {
     val grouped = buckets(1).groupBy("k").agg(max("v_b").as("m"))
     val filtered = buckets(2).where("v_c > 11").withColumn("x", col("v_c") + 1)
     val df = checkFullJoin("k")(
@@ -200,7 +200,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("what is above relies on keys being together, and on nothing else") {
+  test("what is above relies on keys being together, and on nothing else", Slow) {
     val join = fullJoin("k")(buckets.take(3): _*)
     val counts = join.groupBy("k").agg(count("*").as("n"))
     checkJoin(counts)
@@ -216,7 +216,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     checkJoin(nested)
   }
 
-  test("a chain is rewritten unless it takes one shuffle more") {
+  test("a chain is rewritten unless it takes one shuffle more", Slow) {
     def chain(third: DataFrame) =
       buckets.head.join(buckets(1), Seq("k"), "full").join(third, Seq("k"), "full")
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {

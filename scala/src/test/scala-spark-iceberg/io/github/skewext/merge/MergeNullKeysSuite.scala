@@ -84,7 +84,7 @@ class MergeNullKeysSuite extends MergeTest {
     for (mode <- Seq(CopyOnWrite, MergeOnRead); each <- cases) yield (mode, each)
 
   for ((mode, kinds) <- inModes(Seq("MN", "MNS"))) {
-    test(s"$kinds, $mode: they go to all tasks, and what matches twice is found") {
+    test(s"$kinds, $mode: they go to all tasks, and what matches twice is found", Slow) {
       setMode(Target, mode)
       checkSpread(checkLegal(Target, mergeOf(kinds)))
       for (spread <- Seq("true", "false")) {
@@ -95,7 +95,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("where none of them come out, or the source may be split") {
+  test("where none of them come out, or the source may be split", Slow) {
     for ((mode, kinds) <- covering(inModes(Seq("M", "MS", "N", "NS")))) {
       setMode(Target, mode)
       withClue(s"$kinds, $mode: ")(checkTogether(checkLegal(Target, mergeOf(kinds)), None))
@@ -112,7 +112,7 @@ class MergeNullKeysSuite extends MergeTest {
     checkTogether(checkLegal("ice.db.with_keys", nullSafe), None)
   }
 
-  test("where it is switched off, or costs a shuffle") {
+  test("where it is switched off, or costs a shuffle", Slow) {
     setMode(Target, MergeOnRead)
     withSQLConf(Spread -> "false") {
       val df = checkLegal(Target, mergeOf("MN"))
@@ -138,7 +138,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("the recipe: changed rows once with the key and once without") {
+  test("the recipe: changed rows once with the key and once without", Slow) {
     setMode(Target, CopyOnWrite)
     write(rows(300, id), "ice.db.updates")
     spark
@@ -151,7 +151,7 @@ class MergeNullKeysSuite extends MergeTest {
     checkSpread(checkLegal(Target, mergeOf("MN", "recipe")))
   }
 
-  test("by hash, in generated code, in order, and below a shuffle of the write") {
+  test("by hash, in generated code, in order, and below a shuffle of the write", Slow) {
     def byHash(): Unit = withSQLConf(
       "spark.sql.join.preferSortMergeJoin" -> "false",
       "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> "100MB") {
@@ -185,7 +185,7 @@ class MergeNullKeysSuite extends MergeTest {
     assert(skew(planOf(df)) < 2)
   }
 
-  test("the target has a hot key: it is split, and they are spread") {
+  test("the target has a hot key: it is split, and they are spread", Slow) {
     write(rows(900, when(id % 3 > 0, Hot).otherwise(id / 3)), "ice.db.hot")
     source(last = Hot).createOrReplaceTempView("meets_hot")
     for ((mode, kinds) <- covering(inModes(Seq("MN", "MNS")))) {

@@ -75,7 +75,7 @@ class MergeSuite extends MergeTest {
   } {
     val isChecked = kinds.contains('M')
 
-    if (testAll || (i + j) % 2 == 0) test(s"$kinds, $mode, the source is skewed") {
+    if (testAll || (i + j) % 2 == 0) test(s"$kinds, $mode, the source is skewed", Slow("M, copy-on-write, the source is skewed", "MN, copy-on-write, the source is skewed", "MNS, merge-on-read, the source is skewed", "MS, merge-on-read, the source is skewed")) {
       setMode("ice.db.plain", mode)
       val legal = sql("ice.db.plain", source(hot = true, twice = false), kinds)
       val plan = planOf(checkLegal("ice.db.plain", legal))
@@ -89,7 +89,7 @@ class MergeSuite extends MergeTest {
       }
     }
 
-    if (testAll || (i + j) % 2 == 1) test(s"$kinds, $mode, the target is skewed") {
+    if (testAll || (i + j) % 2 == 1) test(s"$kinds, $mode, the target is skewed", Slow("MN, merge-on-read, the target is skewed")) {
       setMode("ice.db.hot", mode)
       val plan = planOf(
         checkLegal("ice.db.hot", sql("ice.db.hot", source(hot = false, twice = false), kinds)))
@@ -102,7 +102,7 @@ class MergeSuite extends MergeTest {
   }
 
   for (kinds <- Seq("M", "MN")) {
-    test(s"$kinds, $MergeOnRead: Spark by itself slices the source, and we take it back") {
+    test(s"$kinds, $MergeOnRead: Spark by itself slices the source, and we take it back", Slow) {
       setMode("ice.db.plain", MergeOnRead)
       for (hash <- Seq("0", "100MB")) {
         withSQLConf("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold" -> hash) {
@@ -117,7 +117,7 @@ class MergeSuite extends MergeTest {
     }
   }
 
-  test("both sides are skewed: the target alone is sliced") {
+  test("both sides are skewed: the target alone is sliced", Slow) {
     val cases =
       for (mode <- Seq(CopyOnWrite, MergeOnRead); kinds <- Seq("M", "MNS")) yield (mode, kinds)
     // The hot key of the source matches nothing, and is in one partition with the target's.

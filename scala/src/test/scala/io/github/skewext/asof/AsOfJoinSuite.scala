@@ -102,7 +102,7 @@ class AsOfJoinSuite extends AsOfTables {
     spine.join(found, Seq("id1"), how).select("id1", "k", "x1", "id2", "x2", "y2")
   }
 
-  test("each direction, tolerance and type of time, as by all pairs of rows of a key") {
+  test("each direction, tolerance and type of time, as by all pairs of rows of a key", Slow) {
     val cases = for {
       times <- types
       direction <- Seq("backward", "forward", "nearest")
@@ -307,7 +307,7 @@ class AsOfJoinSuite extends AsOfTables {
     }
   }
 
-  test("columns and tables that only decide ties, or nothing, are not read") {
+  test("columns and tables that only decide ties, or nothing, are not read", Slow) {
     withTable("s", "p") {
       spine.write.saveAsTable("s")
       table(

@@ -57,7 +57,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     assertSameRows(rows, rowsWhenOff(df), "the same query without splits")
   }
 
-  test("a hot spine is sliced, in blocks of several map tasks or of one") {
+  test("a hot spine is sliced, in blocks of several map tasks or of one", Slow) {
     val cases = for {
       maps <- Seq(8, 1)
       how <- Seq("left", "inner")
@@ -86,7 +86,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
   /** Half of its versions have one key. */
   private def hotVersions(maps: Int = 12): DataFrame = versions(1, 3000, hot = 2, maps = maps)
 
-  test("of hot versions, tasks before the join find the candidates") {
+  test("of hot versions, tasks before the join find the candidates", Slow) {
     val cases = for {
       how <- Seq("left", "inner")
       direction <- Seq("backward", "forward", "nearest")
@@ -178,7 +178,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     assert(splits.partitions.size === 1)
   }
 
-  test("a join of another key or time below, and a bucketed table") {
+  test("a join of another key or time below, and a bucketed table", Slow) {
     // The join below reads its own inputs; the join above reads the slices of the one below.
     val other = Versions(versions(3).withColumn("at3", col("at3").cast("double")), "at3")
     val df = asOf(hotSpine(), "v0")(Versions(versions(1), "at1"), other)
@@ -191,7 +191,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     }
   }
 
-  test("operators above that need the partitions of the key keep the join whole") {
+  test("operators above that need the partitions of the key keep the join whole", Slow) {
     val df = joined(hotSpine())
     checkWholeAsOf(df.groupBy("k").agg(count("*"), max("v1")), SkewReason.KeysTogether)
     checkWholeAsOf(df.repartition(col("k")), SkewReason.UserRepartition)
@@ -219,7 +219,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     }.size === 1)
   }
 
-  test("even partitions, hot versions of one map task and switched off splits stay whole") {
+  test("even partitions, hot versions of one map task and switched off splits stay whole", Slow) {
     checkWholeAsOf(joined(skewed(0, 400)), SkewReason.NotSkewed)
     checkWholeAsOf(
       asOf(skewed(0, 60), "v0")(Versions(hotVersions(maps = 1), "at1")),
@@ -234,7 +234,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     }
   }
 
-  test("directly below a write, each task has a file of the advisory size") {
+  test("directly below a write, each task has a file of the advisory size", Slow) {
     withSQLConf(Advisory -> "30000") {
       val df = joined(hotSpine(16))
       val SplitOperator(splits) = checkSplitAsOf(df)
@@ -250,7 +250,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
     }
   }
 
-  test("tasks of each kind fail once") {
+  test("tasks of each kind fail once", Slow) {
     for (maps <- Seq(1, 4)) {
       val df = joined(hotSpine(maps)).withColumn("w", watched(col("v0"), col("v0")))
       Watched.reset()

@@ -72,7 +72,7 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     filter <- 0 until 4
   } yield ((of, direction), (direction, isWithin), (of, isWithin), filter)).groupBy(_._1._1)
 
-  for (of <- times) test(s"versions are filtered by times of type ${of.name}") {
+  for (of <- times) test(s"versions are filtered by times of type ${of.name}", Slow) {
     val filters = Seq(
       (s"t0 >= ${of.from} AND t0 < ${of.to}", 1, 1),
       (s"t0 > ${of.from}", 1, 0),

@@ -100,7 +100,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     how <- Seq("left", "inner")
   } yield ((of, direction), (direction, exact, isWithin), how)).groupBy(_._1._1)
 
-  for (of <- times; time = of.time) test(s"returns Spark's rows: $time") {
+  for (of <- times; time = of.time) test(s"returns Spark's rows: $time", Slow) {
     for ((_, (direction, exact, isWithin), how) <- cases(of))
       withClue(s"$direction $isWithin $exact $how: ")(withoutClockChanges(check(1) {
         val remainder = if (direction == "nearest" && !exact) 1 else 0
@@ -185,7 +185,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     }
   }
 
-  test("merges a chain by one key and time into one operator") {
+  test("merges a chain by one key and time into one operator", Slow) {
     def chain(how: String) = {
       val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"), how)
         .select(col("t"), col("k"), (col("a") + 1).as("b"), col("v1"))
@@ -298,7 +298,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     check(0)(joined)
   }
 
-  test("leaves other joins to Spark") {
+  test("leaves other joins to Spark", Slow) {
     val (left, right) = (spine("?"), versions(1, "?", 0).drop("m1"))
     val byKey = col("k") === col("k1")
     def double(df: DataFrame, time: String) = df.withColumn(time, col(time).cast("double"))

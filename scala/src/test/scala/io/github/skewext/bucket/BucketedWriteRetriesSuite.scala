@@ -17,7 +17,7 @@ class BucketedWriteRetriesSuite extends SortedBucketTest with RetriedTasks {
     super.sparkConf
       .set(SQLConf.FILE_COMMIT_PROTOCOL_CLASS.key, classOf[FailsAtFirst].getName)
 
-  test("one file a bucket, although each task's first attempt fails") {
+  test("one file a bucket, although each task's first attempt fails", Slow) {
     withTable("t") {
       val failing = udf { (id: Long) =>
         if (id % 50 == 7 && TaskContext.get().attemptNumber() == 0) sys.error("a first attempt")

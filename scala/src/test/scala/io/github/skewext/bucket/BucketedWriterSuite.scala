@@ -50,7 +50,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     assert(written(0, 0, 3).skewed.map(_.number) === Seq(2))
   }
 
-  test("one sorted file a bucket, and what was written") {
+  test("one sorted file a bucket, and what was written", Slow) {
     withAdaptive {
       withTable("t") {
         val written = write(data(500), "t", Seq("k"), buckets = 4)
@@ -86,7 +86,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("partition columns, an empty string and null among their values") {
+  test("partition columns, an empty string and null among their values", Slow) {
     val values = Seq("a", "", null, "b/c=1", "ä")
     val rows = data(400).withColumn(
       "p",
@@ -111,7 +111,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("rows that come partitioned by the same columns, from a join or a table with such buckets") {
+  test("rows that come partitioned by the same columns, from a join or a table with such buckets", Slow) {
     withTable("t", "u", "hot") {
       val hot = spark.range(0, 4000, 1, 4).selectExpr("if(id % 2 = 0, 7, id % 50) AS k", "id AS v")
       withSQLConf(
@@ -138,7 +138,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("appended rows go where the table's own types put them") {
+  test("appended rows go where the table's own types put them", Slow) {
     withTable("longs", "chars", "parts") {
       def appended(df: DataFrame, table: String, partitionBy: Seq[String] = Nil): Unit = {
         val before = files(table).map(_.getName).toSet
@@ -167,7 +167,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("several columns in another order, other formats and options, a path, a database") {
+  test("several columns in another order, other formats and options, a path, a database", Slow) {
     withTable("t") {
       withTempDir { folder =>
         write(
@@ -199,7 +199,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("nothing to write, one bucket, and more buckets than keys") {
+  test("nothing to write, one bucket, and more buckets than keys", Slow) {
     withTable("none", "one", "many") {
       val none = write(data(0), "none", Seq("k"))
       assert(none.buckets.map(_.rows).sum === 0 && spark.table("none").count() === 0)
@@ -217,7 +217,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     assert(RunsAfterCommit.next.isEmpty)
   }
 
-  test("what others append to the table meanwhile is not counted") {
+  test("what others append to the table meanwhile is not counted", Slow) {
     for (partitionBy <- Seq(Nil, Seq("p"))) withTable("t") {
       def append(rows: Int): WrittenBuckets =
         write(data(rows), "t", Seq("k"), buckets = 2, mode = "append", partitionBy = partitionBy)
@@ -239,7 +239,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     data(rows).select(folders: _*).distinct().count().toInt
   }
 
-  test("no error after the commit, when all rows are there") {
+  test("no error after the commit, when all rows are there", Slow) {
     withTable("t") {
       write(data(10), "t", Seq("k"), buckets = 2)
       val broken = new File(files("t").head.getParentFile, "part-00009-x_00001.c000.parquet")

@@ -59,7 +59,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
   private def causes(error: Throwable): Seq[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq
 
-  test("sort-merge joins of all types, adaptive and not") {
+  test("sort-merge joins of all types, adaptive and not", Slow) {
     withAdaptive {
       for (how <- Seq("inner", "left", "full", "left_semi", "left_anti")) {
         checkMerged(a.join(b, Seq("k"), how), 2)
@@ -70,7 +70,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("compiled code and columns below the merge") {
+  test("compiled code and columns below the merge", Slow) {
     compiled {
       checkMerged(a.join(b.where("v1 % 3 = 1"), "k"), 2)
       checkMerged(a.join(b, Seq("k"), "full"), 2)
@@ -105,7 +105,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("the inputs of a multi-way join, all or none") {
+  test("the inputs of a multi-way join, all or none", Slow) {
     withAdaptive {
       val joined = multiJoin(Seq(a, b, c), Seq("k"))
       checkJoin(joined)
@@ -142,7 +142,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("tables that Spark wrote by itself") {
+  test("tables that Spark wrote by itself", Slow) {
     withTable("t0") {
       for (n <- 0 until 2) {
         data(0, n * 30, rows = 60).write
@@ -158,7 +158,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("partition columns") {
+  test("partition columns", Slow) {
     withTables(partitionBy = Seq("l")) { case (t0, t1) =>
       checkMerged(t0.drop("l").join(t1.drop("l"), "k"), 2)
       checkMerged(t0.where("l > 17").join(t1, "k"), 2)
@@ -171,7 +171,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("sorted by more than is asked for, by less, and otherwise") {
+  test("sorted by more than is asked for, by less, and otherwise", Slow) {
     withTables(sortBy = Some(Seq("k", "l"))) { case (t0, t1) =>
       checkMerged(t0.join(t1, "k"), 2)
       checkMerged(t0.drop("l").join(t1.drop("l"), "k"), 2)
@@ -190,7 +190,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     withTables(sortBy = Some(Nil)) { case (t0, t1) => checkNotMerged(t0.join(t1, "k")) }
   }
 
-  test("keys of two columns") {
+  test("keys of two columns", Slow) {
     withTables(by = Seq("k", "l")) { case (t0, t1) =>
       checkMerged(t0.join(t1, Seq("k", "l")), 2)
       assert(merges(checkFullJoin("k", "l")(t0, t1)).size === 2)
@@ -209,7 +209,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     checkMerged(named.join(b, Seq("k"), "left"), 2)
   }
 
-  test("switched off, and too many files, or too large ones") {
+  test("switched off, and too many files, or too large ones", Slow) {
     def joined: DataFrame = a.join(b, "k")
     withAdaptive {
       withSQLConf(SkewConf.BUCKET_MERGE.key -> "false") {
@@ -238,7 +238,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     withTables(format = "orc") { case (t0, t1) => checkMerged(t0.join(t1, "k"), 2) }
   }
 
-  test("keys of all kinds, nulls among them") {
+  test("keys of all kinds, nulls among them", Slow) {
     val keys = Seq(
       "cast(if(id % 5 = 0, null, id % 7) as int)",
       "id % 7 - 3 + if(id % 11 = 0, -9223372036854775805, 0)",
@@ -268,7 +268,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("a schema that has changed, missing and empty buckets, empty tables") {
+  test("a schema that has changed, missing and empty buckets, empty tables", Slow) {
     withTables() { case (_, t1) =>
       spark.sql("ALTER TABLE t0 ADD COLUMNS (more STRING)")
       val more = data(0, 7).withColumn("more", lit("m"))
@@ -316,7 +316,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("files that are gone or have other names give Spark's own errors") {
+  test("files that are gone or have other names give Spark's own errors", Slow) {
     withTables() { case (_, t1) =>
       def joined: DataFrame = spark.table("t0").join(t1, "k")
       def failure(on: Boolean): String = {
@@ -344,7 +344,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("joins of joins, subqueries, caches, and rows that only a part is taken of") {
+  test("joins of joins, subqueries, caches, and rows that only a part is taken of", Slow) {
     withAdaptive {
       checkMerged(a.join(b.drop("l"), "k").join(c.drop("l"), "k"), 3)
       val sub = a.join(b, "k").where("v0 = (select max(v0) from a join c using (k))")
@@ -424,7 +424,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("coalesced buckets keep their order") {
+  test("coalesced buckets keep their order", Slow) {
     withTable("t0") {
       for (n <- 0 until 2) write(data(0, n), "t0", Seq("k"), buckets = 6, mode = "append")
       withSQLConf("spark.sql.bucketing.coalesceBucketsInJoin.enabled" -> "true") {

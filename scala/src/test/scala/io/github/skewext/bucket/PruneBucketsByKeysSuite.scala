@@ -62,7 +62,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
 
   private val few = "(1, 1), (2, 5), (2, 5), (null, 3), (99, 99)"
 
-  test("inner and semi joins, keys packed in a long or not, on either side") {
+  test("inner and semi joins, keys packed in a long or not, on either side", Slow) {
     val f = spark.table("f")
     val d = dim(few)
     check(f.join(broadcast(d), Seq("a", "b")), d)
@@ -83,7 +83,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
     assert(checkAnswer(empty).isEmpty)
   }
 
-  test("through projections, filters and other joins") {
+  test("through projections, filters and other joins", Slow) {
     val d = dim(few)
     val f = spark
       .table("f")
@@ -112,7 +112,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
     check(df, dim("(2, 2), (3, 3)"))
   }
 
-  test("where it must not, or cannot") {
+  test("where it must not, or cannot", Slow) {
     val d = dim(few)
     val f = spark.table("f")
     checkNot(f.join(broadcast(d), Seq("a", "b"), "left"))

@@ -71,7 +71,7 @@ class PruneBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("conditions in all forms") {
+  test("conditions in all forms", Slow) {
     for ((condition, values) <- Seq[(String, Seq[(Any, Any)])](
         "a <=> 4 AND b <=> 'b4'" -> Seq(4 -> "b4"),
         "'b4' = b AND 4 = a AND v > 5" -> Seq(4 -> "b4"),
@@ -103,7 +103,7 @@ class PruneBucketsSuite extends BucketScanTest {
     assert(scans(none).forall(filesRead(_).isEmpty))
   }
 
-  test("conditions that leave a column open read all buckets, and why") {
+  test("conditions that leave a column open read all buckets, and why", Slow) {
     for ((condition, why) <- Seq(
         "a = 4" -> "(b)",
         "a = 4 AND NOT b = 'b4'" -> "(b)",
@@ -134,7 +134,7 @@ class PruneBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("buckets and joins by them: the scan keeps its partitions, and nothing is shuffled") {
+  test("buckets and joins by them: the scan keeps its partitions, and nothing is shuffled", Slow) {
     withTable("u") {
       val u = save(rows.where("v < 100").withColumnRenamed("v", "w"), "u", Buckets, "a", "b")
       withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
@@ -161,7 +161,7 @@ class PruneBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("wherever a scan is: subqueries, cached tables, commands, twice in a query") {
+  test("wherever a scan is: subqueries, cached tables, commands, twice in a query", Slow) {
     val sub = sql("SELECT (SELECT max(v) FROM t WHERE a = 4 AND b = 'b4') AS m")
     checkAnswer(sub)
     assert(bucketsRead(sub) === bucketsOf(4 -> "b4"))
@@ -183,7 +183,7 @@ class PruneBucketsSuite extends BucketScanTest {
     case other => String.valueOf(other)
   }
 
-  test("all types: each row is found in one bucket, with what is written as SQL") {
+  test("all types: each row is found in one bucket, with what is written as SQL", Slow) {
     withTable("types") {
       val columns = Seq(
         "boolean" -> "v % 2 = 0",
@@ -271,7 +271,7 @@ class PruneBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("partitions, appends, and files whose names are no buckets'") {
+  test("partitions, appends, and files whose names are no buckets'", Slow) {
     withTable("p") {
       for (mode <- Seq("overwrite", "append")) {
         rows

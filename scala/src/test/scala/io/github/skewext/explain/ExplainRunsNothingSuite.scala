@@ -45,7 +45,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     }
   }
 
-  test("every technique, by its hint") {
+  test("every technique, by its hint", Slow) {
     withTempView("l", "r") {
       skewed(0, 200, hot = 2).createOrReplaceTempView("l")
       skewed(1, 60).createOrReplaceTempView("r")
@@ -58,7 +58,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     }
   }
 
-  test("every technique, when the function has returned") {
+  test("every technique, when the function has returned", Slow) {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Seq("full", "left"))
         yield (technique, how)
@@ -72,7 +72,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     assert(salted > 0)
   }
 
-  test("tables in buckets, partitions and files") {
+  test("tables in buckets, partitions and files", Slow) {
     withTable("b0", "b1", "p0") {
       Seq(0, 1).foreach { i =>
         skewed(i, 200).write.bucketBy(4, "k").sortBy("k").saveAsTable(s"b$i")

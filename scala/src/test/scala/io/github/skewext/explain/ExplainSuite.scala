@@ -160,7 +160,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     }
   }
 
-  test("SQL: rewritten, pushed and split, or why not") {
+  test("SQL: rewritten, pushed and split, or why not", Slow) {
     skewed(0, 800, hot = 2).createOrReplaceTempView("t0")
     Seq(1, 2).foreach(i => skewed(i, 60).createOrReplaceTempView(s"t$i"))
     val from = "SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"

@@ -294,7 +294,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
     assert(!StableRows.areIn(own, AttributeSet(own.output.take(1))))
   }
 
-  test("a preserving broadcast join of the result of another one") {
+  test("a preserving broadcast join of the result of another one", Slow) {
     withTempPath { path =>
       // With null keys and unmatched rows on each side.
       def file(i: Int): DataFrame = {

@@ -38,7 +38,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     assertSameRows(checkJoin(df), asked.collect().toSeq, "the same by name")
   }
 
-  test("a join by its tables and keys") {
+  test("a join by its tables and keys", Slow) {
     check("TABLE(a), TABLE(b), 'k'")(fullJoin("k")(inputs("a", "b"): _*))
     check("TABLE(a), TABLE(b), TABLE(c), keys => array('k')")(
       fullJoin("k")(inputs("a", "b", "c"): _*))
@@ -47,7 +47,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     check("TABLE(a), TABLE(b), array('k', 'v')")(fullJoin("k", "v")(inputs("a", "b"): _*))
   }
 
-  test("roles, indicator, suffixes and names, by name and by position") {
+  test("roles, indicator, suffixes and names, by name and by position", Slow) {
     val all = inputs("a", "b", "c")
     for (roles <- Seq(
         "'left'" -> Seq("required", "optional", "optional"),
@@ -72,7 +72,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     check("TABLE(a), TABLE(d), keys => array(array('k'), array('id')), names => 'key'")(renamed)
   }
 
-  test("as part of a query") {
+  test("as part of a query", Slow) {
     val join = "skewext_multi_join(TABLE(a), TABLE(b), keys => 'k')"
     checkJoin(sql(s"SELECT x.k, count(*) FROM $join AS x(k, v, w) JOIN c USING (k) GROUP BY x.k"))
     checkJoin(sql(s"SELECT l.k FROM $join AS l JOIN $join AS r ON l.k = r.k"))
@@ -136,7 +136,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     }
   }
 
-  test("skewext_skew_join: every technique, by names and by a condition") {
+  test("skewext_skew_join: every technique, by names and by a condition", Slow) {
     val full = "SELECT * FROM c FULL JOIN d ON c.k = d.id"
     val using = "SELECT * FROM a LEFT JOIN b USING (k)"
     val cases =
@@ -157,7 +157,7 @@ class TableFunctionsSuite extends MultiJoinTest {
       ", hot_keys => array(struct(2, 'a2'), struct(3L, 'b1'))")
   }
 
-  test("skewext_skew_join: keys of other types") {
+  test("skewext_skew_join: keys of other types", Slow) {
     val query = "SELECT * FROM VALUES (%s), (NULL) AS l(x) FULL JOIN VALUES (%s) AS r(x) USING (x)"
     for (value <- Seq(
         "DATE'2024-02-29'",
@@ -178,7 +178,7 @@ class TableFunctionsSuite extends MultiJoinTest {
   private def explainedText(df: DataFrame): String =
     Explainer.explain(df.queryExecution).joins.head.origin.text
 
-  test("skewext_skew_join: as part of a query, of views and of common tables") {
+  test("skewext_skew_join: as part of a query, of views and of common tables", Slow) {
     val join = "skewext_skew_join(TABLE(SELECT * FROM a FULL JOIN c USING (k)), 'broadcast_map')"
     withTempView("joined") {
       sql("CREATE TEMPORARY VIEW joined AS SELECT * FROM a FULL JOIN c USING (k)")
@@ -233,7 +233,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_skew_join(TABLE(a), TABLE(b), 'auto')")("it takes 1 arguments like TABLE(t)")
   }
 
-  test("skewext_write_bucketed: writes when its row is read, with the contents as the result") {
+  test("skewext_write_bucketed: writes when its row is read, with the contents as the result", Slow) {
     withTable("written_by_sql") {
       def write(arguments: String): DataFrame = sql(
         "SELECT written FROM skewext_write_bucketed(TABLE(SELECT k, v FROM b), " +

@@ -97,7 +97,7 @@ class KeyTypesSuite extends MultiJoinTest {
 
   for (ansi <- Seq(false, true)) {
     def ansiTest(name: String)(body: => Unit): Unit =
-      test(s"$name, ANSI ${if (ansi) "on" else "off"}") {
+      test(s"$name, ANSI ${if (ansi) "on" else "off"}", Slow("joins dates with timestamps in a time zone with summer time, ANSI off", "joins dates with timestamps in a time zone with summer time, ANSI on", "joins decimals of different widths with integers, ANSI off", "joins decimals of different widths with integers, ANSI on", "joins integers of different widths, ANSI off", "joins integers of different widths, ANSI on")) {
         withSQLConf("spark.sql.ansi.enabled" -> ansi.toString)(body)
       }
 
@@ -199,7 +199,7 @@ class KeyTypesSuite extends MultiJoinTest {
       f(spark.table(name))
     }
 
-  test("joins char(n) of one length with strings and varchar") {
+  test("joins char(n) of one length with strings and varchar", Slow) {
     charTable("c3", "char(3)", "a", "abc") { c3 =>
       charTable("d3", "char(3)", "a", "xyz") { d3 =>
         charTable("v3", "varchar(3)", "a", "a  ", "abc") { v3 =>
@@ -231,7 +231,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("compares char(n) of two lengths with padding, and returns it without") {
+  test("compares char(n) of two lengths with padding, and returns it without", Slow) {
     charTable("c3", "char(3)", "a", "abc", "b") { c3 =>
       charTable("c5", "char(5)", "a", "abc", "abcde") { c5 =>
         for (inputs <- Seq(Seq(c3, c5), Seq(c5, c3))) {
@@ -248,7 +248,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("joins char(n) of two lengths and a string as Spark does, or refuses") {
+  test("joins char(n) of two lengths and a string as Spark does, or refuses", Slow) {
     charTable("c3", "char(3)", "a", "abc") { c3 =>
       charTable("c5", "char(5)", "a", "abcde") { c5 =>
         val string = input(9, "string", "'a  '", "'a    '", "'abc'")

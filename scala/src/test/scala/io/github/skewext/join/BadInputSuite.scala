@@ -27,7 +27,7 @@ class BadInputSuite extends MultiJoinTest {
       fullJoin("k")(a, spark.readStream.format("rate").load().selectExpr("value AS k")))
   }
 
-  test("refuses keys that are missing, repeated, ambiguous or not comparable") {
+  test("refuses keys that are missing, repeated, ambiguous or not comparable", Slow) {
     fails("The list of key columns is empty")(fullJoin()(a, b))
     fails("Input 1 (counting from 0) has no column 'v'; its columns are [k, w].")(
       fullJoin("k", "v")(a, b))

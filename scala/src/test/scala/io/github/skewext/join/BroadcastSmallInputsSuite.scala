@@ -68,7 +68,7 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
       Seq("required", "required", "excluded"),
       Seq("required", "excluded", "excluded"),
       Seq("required", "required", "required"))) {
-    test(s"broadcasts small inputs: ${roles.mkString(", ")}") {
+    test(s"broadcasts small inputs: ${roles.mkString(", ")}", Slow("required, optional, excluded", "required, optional, optional", "required, required, excluded")) {
       withAdaptive {
         val inputs = Seq(large, small(1), small(2))
         check(join(roles: _*)(inputs: _*), broadcast = true)
@@ -88,7 +88,7 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("supports a group-by, a limit and another multi-way join above") {
+  test("supports a group-by, a limit and another multi-way join above", Slow) {
     withAdaptive {
       val df = join("required", "optional", "optional")(large, small(1), small(2))
       val grouped = df.groupBy("k").agg(sum("fact"), sum("d1"), count("d2"))
@@ -144,14 +144,14 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("does not broadcast if the join returns keys of small inputs") {
+  test("does not broadcast if the join returns keys of small inputs", Slow) {
     withAdaptive {
       check(join("optional", "optional")(large, small(1)), broadcast = false)
       check(join("optional", "required")(large, small(1)), broadcast = false)
     }
   }
 
-  test("does not broadcast if two inputs are large, or broadcasts are disabled") {
+  test("does not broadcast if two inputs are large, or broadcasts are disabled", Slow) {
     withAdaptive {
       val other =
         large.select(col("k"), col("fact").as("g"), col("f1").as("g1"), col("f2").as("g2"))

@@ -13,7 +13,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
   private def names(column: String, keys: String*) =
     table(s"k, $column", keys.map(k => s"('$k', '$column of $k')").mkString(", "))
 
-  test("matches the other inputs on a key that the first input lacks") {
+  test("matches the other inputs on a key that the first input lacks", Slow) {
     val inputs =
       Seq(names("a", "key1", "key2"), names("b", "key3"), names("c", "key3"), names("d", "key3"))
     val joined = checkFullJoin("k")(inputs: _*)
@@ -118,7 +118,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
     assert(joined.collect().toSet === Set(Row(1, 7, 5), Row(2, 8, null)))
   }
 
-  test("joins up to three inputs of all roles, with nulls and duplicates") {
+  test("joins up to three inputs of all roles, with nulls and duplicates", Slow) {
     val inputs = Seq(
       table("k, l, a", "(1, 1, 1), (1, 1, 2), (2, 2, 3), (3, 3, 4), (4, 4, 5), (null, 1, 6)"),
       table("k, l, b", "(1, 1, 1), (2, 2, 2), (2, 2, 3), (5, 5, 4), (1, null, 5), (null, 1, 6)"),
@@ -143,7 +143,7 @@ class MultiFullJoinSuite extends MultiJoinTest {
       }
   }
 
-  test("roles of two inputs return the rows of SQL's joins") {
+  test("roles of two inputs return the rows of SQL's joins", Slow) {
     val l = table("k, a", "(1, 1), (1, 2), (2, 3), (3, 4), (null, 5)")
     val r = table("k, b", "(1, 10), (2, 20), (2, 30), (4, 40), (null, 50)")
     for {

@@ -71,7 +71,7 @@ class PlanNodesSuite extends MultiJoinTest {
     } finally cached.unpersist(blocking = true)
   }
 
-  test("does not read unused columns") {
+  test("does not read unused columns", Slow) {
     withTempPath { dir =>
       a.write.parquet(s"$dir/a")
       b.write.parquet(s"$dir/b")
@@ -93,7 +93,7 @@ class PlanNodesSuite extends MultiJoinTest {
     }
   }
 
-  test("counts and limits the rows of the join") {
+  test("counts and limits the rows of the join", Slow) {
     val joined = fullJoin("k")(a, b)
     val all = checkJoin(joined).toSet
     assert(joined.count() === 4)
@@ -108,7 +108,7 @@ class PlanNodesSuite extends MultiJoinTest {
     assert(joined.tail(4).toSet === all)
   }
 
-  test("reports exactly the columns without nulls as not nullable") {
+  test("reports exactly the columns without nulls as not nullable", Slow) {
     def nullables(df: DataFrame) = df.schema.filter(_.nullable).map(_.name)
     val inputs = Seq(notNull(0), notNull(1), notNull(2))
     def join(roles: String*) = {

@@ -75,7 +75,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
 
   import testImplicits._
 
-  test("filters large inputs of all roles by the keys of a small one") {
+  test("filters large inputs of all roles by the keys of a small one", Slow) {
     val ways =
       for (adaptive <- Seq("true", "false"); role <- Seq("required", "optional", "excluded"))
         yield (adaptive, role)
@@ -113,7 +113,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     assert(operators(above).size === 1)
   }
 
-  test("returns no rows if the small input is empty") {
+  test("returns no rows if the small input is empty", Slow) {
     bothWays {
       val joined = join("required", "required")(few.where("name = 'nobody'"), read("a"))
       assert(joined.collect().isEmpty)
@@ -121,7 +121,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("adds a filter for each of two keys") {
+  test("adds a filter for each of two keys", Slow) {
     val small = few.selectExpr("k", "k AS l", "name")
     val joined = multiJoin(
       Seq(small, read("a").selectExpr("k", "k AS l", "va")),
@@ -142,7 +142,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("adds no filter that is wrong, expensive, useless or disabled") {
+  test("adds no filter that is wrong, expensive, useless or disabled", Slow) {
     def none(joined: DataFrame): Seq[Row] = {
       val rows = checkJoin(joined)
       assert(asked(joined).isEmpty, joined.queryExecution.executedPlan)
@@ -198,7 +198,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
   /** A row whose key is in one of the eight partitions. */
   private def day: DataFrame = read("small").where("name = 'name 5'")
 
-  test("reads only partitions with keys of a small input") {
+  test("reads only partitions with keys of a small input", Slow) {
     bothWays {
       withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_REUSE_BROADCAST_ONLY.key -> "false") {
         val joined = join("required", "optional", "optional")(day, read("days"), read("a"))
@@ -230,7 +230,7 @@ class RuntimeFiltersSuite extends MultiJoinTest {
     }
   }
 
-  test("reads all partitions if pruning is wrong, expensive or disabled") {
+  test("reads all partitions if pruning is wrong, expensive or disabled", Slow) {
     def whole(joined: DataFrame): Unit = {
       checkJoin(joined)
       assert(!isPruned(scan(joined)), joined.queryExecution.executedPlan)

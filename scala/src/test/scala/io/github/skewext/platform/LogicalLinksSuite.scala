@@ -63,7 +63,7 @@ class LogicalLinksSuite extends ReplanningTest {
     case _ => false
   }
 
-  test("each rule that changes a physical plan has a query here, and its nodes have links") {
+  test("each rule that changes a physical plan has a query here, and its nodes have links", Slow) {
     val fired = mutable.Set.empty[String]
     val rules = TestSessions
       .physicalRuleNames(spark) { case group: RuleGroup[_] => group.names }

@@ -63,7 +63,7 @@ class NegativeZeroSuite extends RewriteTest {
     }
   }
 
-  test("keeps the values of keys that are <=> a constant, in every type of join") {
+  test("keeps the values of keys that are <=> a constant, in every type of join", Slow) {
     withTables("double") {
       for (how <- some(2, Seq("FULL", "LEFT", "RIGHT", "INNER"))) {
         val chosen = s"$Shown ${chain(how)} WHERE k <=> 0.0D"

@@ -8,7 +8,7 @@ import org.apache.spark.sql.functions.expr
 /** Keys of chains of full outer joins, in all forms and types. */
 class RewriteChainKeysSuite extends RewriteTest {
 
-  test("recognizes coalesced keys in any order and nesting") {
+  test("recognizes coalesced keys in any order and nesting", Slow) {
     for (condition <- Seq(
         "coalesce(a.k, b.k) = c.k",
         "c.k = coalesce(b.k, a.k)",
@@ -202,7 +202,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
-  test("recognizes casts that keep the key's values") {
+  test("recognizes casts that keep the key's values", Slow) {
     checkRewritten(
       """SELECT k, v0, v1, v2 FROM t0 FULL JOIN t1 USING (k)
         |FULL JOIN (SELECT cast(k AS bigint) AS k, v2 FROM t2) USING (k)""".stripMargin,
@@ -229,7 +229,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
-  test("groups by the whole key without another exchange, and by other keys with one") {
+  test("groups by the whole key without another exchange, and by other keys with one", Slow) {
     val from =
       """FROM t0 a FULL JOIN t1 b ON a.k = b.k FULL JOIN t2 c ON coalesce(a.k, b.k) = c.k"""
     for (key <- Seq(
@@ -248,7 +248,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
-  test("returns the key of each table if equal keys differ") {
+  test("returns the key of each table if equal keys differ", Slow) {
     withTempView("d0", "d1", "d2") {
       table("k, v0", "(0.0d, 'a'), (double('NaN'), 'b'), (1.0d, 'c'), (null, 'd')")
         .createOrReplaceTempView("d0")
@@ -274,7 +274,7 @@ class RewriteChainKeysSuite extends RewriteTest {
     }
   }
 
-  test("rewrites char(n) keys unless Spark pads them") {
+  test("rewrites char(n) keys unless Spark pads them", Slow) {
     withTable("c3", "c5", "c5b") {
       Seq("c3" -> "x", "c5" -> "y", "c5b" -> "z").foreach { case (name, value) =>
         sql(s"CREATE TABLE $name (k CHAR(${name(1)}), $value INT) USING parquet")

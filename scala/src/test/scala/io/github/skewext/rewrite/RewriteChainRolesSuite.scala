@@ -8,7 +8,7 @@ class RewriteChainRolesSuite extends RewriteTest {
   private def roles(query: String): Seq[String] =
     operator(sql(query)).roles.map(_.name)
 
-  test("adds left, right and anti joins with a full outer join to the chain") {
+  test("adds left, right and anti joins with a full outer join to the chain", Slow) {
     val full = "(SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))"
     val left = s"SELECT * FROM t2 LEFT JOIN $full USING (k)"
     checkRewritten(left, 3)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.internal.SQLConf
 /** Chains and trees of full outer joins in all forms, which become one operator. */
 class RewriteJoinChainsSuite extends RewriteTest {
 
-  test("rewrites USING and NATURAL joins of up to eight inputs") {
+  test("rewrites USING and NATURAL joins of up to eight inputs", Slow) {
     for (n <- Seq(3, 4, 8)) {
       val using = (1 until n).map(i => s"FULL JOIN t$i USING (k)").mkString(" ")
       checkRewritten(s"SELECT k, ${(0 until n).map(i => s"v$i").mkString(", ")} FROM t0 $using", n)
@@ -50,7 +50,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
       5)
   }
 
-  test("keeps columns that are computed between joins") {
+  test("keeps columns that are computed between joins", Slow) {
     // Null for nulls, a constant, over both inputs, over the key, and a condition that is never
     // null.
     for (e <- Seq(
@@ -77,7 +77,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
       5)
   }
 
-  test("rewrites CTEs, views and self-joins") {
+  test("rewrites CTEs, views and self-joins", Slow) {
     checkRewritten(
       """WITH x AS (SELECT k, v0, v1 FROM t0 FULL JOIN t1 USING (k))
         |SELECT * FROM x FULL JOIN t2 USING (k)""".stripMargin,
@@ -131,7 +131,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
   }
 
   // Spark's optimizer removes redundant aliases below nodes other than its own.
-  test("joins a table with itself if aliases hide its columns") {
+  test("joins a table with itself if aliases hide its columns", Slow) {
     withTempView("computed") {
       spark
         .sql("SELECT int(a) AS k, int(b) AS w FROM VALUES (1, 1), (2, 2), (null, 3) AS t(a, b)")
@@ -195,7 +195,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
     }
   }
 
-  test("accepts inputs of any kind, and any operators above") {
+  test("accepts inputs of any kind, and any operators above", Slow) {
     checkRewritten(
       """SELECT k, s, m, v2 FROM (SELECT k, sum(n0) AS s FROM t0 GROUP BY k)
         |FULL JOIN (SELECT k, max(v1) AS m FROM t1 GROUP BY k) USING (k)

@@ -48,7 +48,7 @@ class RewriteReasonSuite extends RewriteTest {
     assert(given.map(_.reason).contains(reason), left)
   }
 
-  test("does not rewrite joins on the key of only some inputs") {
+  test("does not rewrite joins on the key of only some inputs", Slow) {
     withTempView("one", "two", "three") {
       table("k, a", "('key1', 1), ('key2', 2)").createOrReplaceTempView("one")
       table("k, b", "('key3', 3)").createOrReplaceTempView("two")
@@ -67,7 +67,7 @@ class RewriteReasonSuite extends RewriteTest {
     assert(reasons(four).head.text.contains("coalesce"))
   }
 
-  test("does not rewrite joins with conditions other than equal keys") {
+  test("does not rewrite joins with conditions other than equal keys", Slow) {
     checkLeft(chain(s"$wholeKey AND a.n0 < c.n2"), ResidualCondition)
     checkLeft(chain(s"$wholeKey AND c.n2 > 20"), ResidualCondition)
     checkLeft(chain("coalesce(a.k, b.k) <=> c.k"), NullSafeEquality)
@@ -167,7 +167,7 @@ class RewriteReasonSuite extends RewriteTest {
     assert(sizes.flatten.max < 100)
   }
 
-  test("does not rewrite joins if hints or settings exclude them") {
+  test("does not rewrite joins if hints or settings exclude them", Slow) {
     checkLeft(chain(wholeKey).replace("SELECT", "SELECT /*+ SHUFFLE_HASH(c) */"), Hint)
     checkLeft(
       spark
@@ -186,7 +186,7 @@ class RewriteReasonSuite extends RewriteTest {
     checkLeft(chain(wholeKey).replace("FULL JOIN t2", "JOIN t2"), RolesDiffer)
   }
 
-  test("does not rewrite joins that prune the partitions of a scan") {
+  test("does not rewrite joins that prune the partitions of a scan", Slow) {
     val query =
       """SELECT f.k, f.v, x.w, x.x FROM facts f
         |LEFT JOIN (SELECT k, b.w, c.x FROM b FULL JOIN c USING (k)) x ON f.k = x.k

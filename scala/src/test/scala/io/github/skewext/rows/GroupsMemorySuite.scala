@@ -49,7 +49,7 @@ class GroupsMemorySuite extends GroupsTest {
     }
   }
 
-  test("spill files that are read at a time are bounded") {
+  test("spill files that are read at a time are bounded", Slow) {
     // As read-ahead has a thread for each of them.
     def filesOpen = Thread.getAllStackTraces.keySet.asScala.count(_.getName == "read-ahead")
     val inputs: Seq[Input] =

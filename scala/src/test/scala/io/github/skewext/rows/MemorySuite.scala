@@ -41,13 +41,13 @@ class MemorySuite extends MultiJoinTest {
     operators(summarized).map(_.metrics("spillSize").value).sum
   }
 
-  test("more rows than memory") {
+  test("more rows than memory", Slow) {
     assert(check(fullJoin("k")((0 until 3).map(input(_, 170000)): _*)) > 0)
     // The memory is as little as it is meant to be, and not less.
     assert(check(fullJoin("k")((0 until 3).map(input(_, 7000)): _*)) === 0)
   }
 
-  test("inputs that are aggregated in the join's task") {
+  test("inputs that are aggregated in the join's task", Slow) {
     val inputs = (0 until 3).map(aggregated(_, 67000))
     val joined = fullJoin("k")(inputs: _*)
     val window = "row_number() OVER (PARTITION BY k ORDER BY s0, s1) AS n"
@@ -57,20 +57,20 @@ class MemorySuite extends MultiJoinTest {
     some(1, above).foreach(check)
   }
 
-  test("joins in the task of a join") {
+  test("joins in the task of a join", Slow) {
     val rows = 40000
     val inner = Seq(0, 2).map(i => fullJoin("k")(aggregated(i, rows), aggregated(i + 1, rows)))
     check(fullJoin("k")(inner: _*))
   }
 
-  test("many partitions of the join in one task") {
+  test("many partitions of the join in one task", Slow) {
     withSQLConf("spark.sql.shuffle.partitions" -> "60") {
       val joined = fullJoin("k")(input(0, 60000), input(1, 60000))
       check(joined.coalesce(1))
     }
   }
 
-  test("a hot key in one input, and in two") {
+  test("a hot key in one input, and in two", Slow) {
     val hot = spark.range(0, 60000, 1, 4).select(lit(1L).as("k"), col("id").as("a"))
     val warm = spark.range(0, 5, 1, 1).select(lit(1L).as("k"), col("id").as("b"))
     check(fullJoin("k")(hot, warm, input(1, 1000)))

@@ -52,7 +52,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("sorted tables are merged without exchanges, sorts and memory") {
+  test("sorted tables are merged without exchanges, sorts and memory", Slow) {
     withSortedTables("k") { tables =>
       val joined = checkFullJoin("k")(tables: _*)
       assert(exchanges(joined).isEmpty && sorts(joined) === 0)
@@ -72,7 +72,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("roles, the indicator, and duplicate keys in sorted tables") {
+  test("roles, the indicator, and duplicate keys in sorted tables", Slow) {
     withSortedTables("k") { tables =>
       for (roles <- Seq(
           Seq("required", "optional", "excluded"),
@@ -101,7 +101,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("tables sorted by more than the key, by less, and otherwise") {
+  test("tables sorted by more than the key, by less, and otherwise", Slow) {
     withSortedTables("k", "l") { tables =>
       assert(merges(checkFullJoin("k")(tables: _*)))
       withSQLConf("spark.sql.adaptive.enabled" -> "false") {
@@ -115,7 +115,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("natural order sorts inputs that are not sorted") {
+  test("natural order sorts inputs that are not sorted", Slow) {
     withSQLConf(Order -> "natural") {
       for (adaptive <- Seq("true", "false")) {
         withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
@@ -136,7 +136,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("no order, where that is asked for; and the plan keeps to what it was planned with") {
+  test("no order, where that is asked for; and the plan keeps to what it was planned with", Slow) {
     withSortedTables("k") { tables =>
       withSQLConf(Order -> "none") {
         val joined = checkFullJoin("k")(tables: _*)
@@ -160,7 +160,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("natural order of keys that differ late, or not in what is compared first") {
+  test("natural order of keys that differ late, or not in what is compared first", Slow) {
     val long = "'eight by' || "
     val keys = Seq(
       "k" -> Seq(

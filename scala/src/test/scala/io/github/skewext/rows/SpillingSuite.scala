@@ -57,22 +57,22 @@ class SpillingSuite extends MultiJoinTest {
       }
     }
 
-  test("unique keys, with some in one input only") {
+  test("unique keys, with some in one input only", Slow) {
     inAllWays(fullJoin("k")(input(0, 60, 1000), input(20, 50, 1000), input(40, 90, 1000)))
   }
 
-  test("keys with several rows in all inputs") {
+  test("keys with several rows in all inputs", Slow) {
     inAllWays(fullJoin("k")(input(0, 60, 9), input(3, 30, 5), input(5, 50, 11)))
   }
 
-  test("one key with many rows in one input, in two, in all") {
+  test("one key with many rows in one input, in two, in all", Slow) {
     inAllWays(
       fullJoin("k")(input(0, 200, 1), input(0, 1, 1), input(0, 2, 1)),
       fullJoin("k")(input(0, 2, 1), input(0, 90, 1), input(0, 60, 1)),
       fullJoin("k")(input(0, 20, 1), input(0, 20, 1), input(0, 20, 1)))
   }
 
-  test("roles skip groups, whatever is left of them") {
+  test("roles skip groups, whatever is left of them", Slow) {
     inAllWays(
       Seq(
         Seq("required", "optional", "excluded"),
@@ -104,7 +104,7 @@ class SpillingSuite extends MultiJoinTest {
     assert(metrics("numOutputRows").value === df.count())
   }
 
-  test("a task that ends before its rows are read frees its memory") {
+  test("a task that ends before its rows are read frees its memory", Slow) {
     // A leak makes the task fail in tests (spark.unsafe.exceptionOnMemoryLeak).
     assert(spark.sparkContext.getConf.get("spark.unsafe.exceptionOnMemoryLeak") === "true")
     ways.foreach { way =>
@@ -116,7 +116,7 @@ class SpillingSuite extends MultiJoinTest {
     }
   }
 
-  test("rows of more than a chunk and of more than a page") {
+  test("rows of more than a chunk and of more than a page", Slow) {
     def wide(i: Int, length: Int) =
       spark
         .range(0, 6, 1, 1)

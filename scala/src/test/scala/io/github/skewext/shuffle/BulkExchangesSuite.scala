@@ -71,7 +71,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows") {
+  for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows", Slow("6 inputs, with the same rows")) {
     withAdaptive {
       withSQLConf(On) {
         val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
@@ -80,7 +80,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("Spark's exchange and a columnar shuffle of the same rows reuse each other") {
+  test("Spark's exchange and a columnar shuffle of the same rows reuse each other", Slow) {
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       withAdaptive {
         for ((ours, sparks) <- Seq(
@@ -140,7 +140,7 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  test("writes more partitions than Spark writes to separate files") {
+  test("writes more partitions than Spark writes to separate files", Slow) {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
       val df = fullJoin("k")(input(0, 2000), input(1, 3000))
       checkJoin(df)

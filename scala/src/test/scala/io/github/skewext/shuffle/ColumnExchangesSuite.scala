@@ -51,7 +51,7 @@ class ColumnExchangesSuite extends StoredTables {
   private def reasons(df: DataFrame): Seq[RowShuffleReason.Detailed] =
     exchanges(df).flatMap(RowShuffleReason.of(_))
 
-  test("plans columnar shuffles with the same rows, unless they are disabled") {
+  test("plans columnar shuffles with the same rows, unless they are disabled", Slow) {
     for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
       val df = checkFullJoin("k")((0 until 3).map(input(_)): _*)
       assert(exchanges(df).size === 3 && columns(df).size === 3, df.queryExecution.executedPlan)
@@ -128,7 +128,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("filters and projects columns below the shuffle") {
+  test("filters and projects columns below the shuffle", Slow) {
     withAdaptive(withSQLConf(On) {
       val all = (0 until 3).map(input(_))
       def check(inputs: DataFrame*)(roles: String*): DataFrame = {
@@ -236,7 +236,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted") {
+  test("joins whole blocks, or rows if a key is null or computed, or memory is exhausted", Slow) {
     def table(i: Int, isNull: String) = stored(
       s"blocks$i-${isNull.filter(_.isLetterOrDigit)}",
       spark
@@ -265,7 +265,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("filters columns of every type as it filters rows") {
+  test("filters columns of every type as it filters rows", Slow) {
     val types = Seq(
       "id % 2 = 0",
       "cast(id % 100 AS byte)",
@@ -365,7 +365,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("Spark's exchange and a columnar shuffle of the same rows reuse each other") {
+  test("Spark's exchange and a columnar shuffle of the same rows reuse each other", Slow) {
     withSQLConf(On, "spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for (adaptive <- Seq("true", "false")) withSQLConf(Adaptive -> adaptive) {
         val ours = fullJoin("k")(input(0), input(1)).selectExpr("k", "v0", "v1 AS v")
@@ -441,7 +441,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("writes many partitions, empty tables, and strings that fill a flush") {
+  test("writes many partitions, empty tables, and strings that fill a flush", Slow) {
     withSQLConf(On, "spark.sql.shuffle.partitions" -> "300") {
       val empty = stored("empty", input(1).where("false"))
       val long = stored(
@@ -466,7 +466,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("splits a skewed partition") {
+  test("splits a skewed partition", Slow) {
     withSQLConf(SplitsFrom10KB :+ On: _*) {
       for (large <- Seq(hot, hot.selectExpr("k", "h + 1 AS h"))) {
         val df = fullJoin("k")(large, input(1))

@@ -55,7 +55,7 @@ class OtherShuffleManagerSuite extends StoredTables {
     }
   }
 
-  test("samples keys, and splits a skewed partition by ranges of map tasks") {
+  test("samples keys, and splits a skewed partition by ranges of map tasks", Slow) {
     withSQLConf(SplitsFrom10KB :+ (SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "3"): _*) {
       for (rows <- Seq(false, true)) {
         val large = if (rows) hot.selectExpr("k", "h + 1 AS h") else hot

@@ -62,7 +62,7 @@ class BarrierStagesSuite extends SkewTest {
     assert(explained(below) === Seq(SkewReason.BarrierStage.text))
   }
 
-  test("a full join below a barrier operator is left whole") {
+  test("a full join below a barrier operator is left whole", Slow) {
     for (join <- Seq(sparksJoin, multiJoin)) {
       checkWholeBelow(join)
       checkWholeBelow(join.where("coalesce(v0, 9) > 3").select("k", "v0", "v1"))
@@ -70,7 +70,7 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("joins below other joins of the stage of a barrier operator are left whole") {
+  test("joins below other joins of the stage of a barrier operator are left whole", Slow) {
     val few = skewed(7, 40).withColumnRenamed("k", "kk")
     def joined(join: DataFrame, hint: String) =
       join.join(few.hint(hint), col("k") === col("kk"), "left")
@@ -84,7 +84,7 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("a join whose rows are shuffled before the barrier operator is split") {
+  test("a join whose rows are shuffled before the barrier operator is split", Slow) {
     for (join <- Seq(sparksJoin, multiJoin)) {
       checkSplit(barrier(join.repartition(2)))
       checkSplit(barrier(join.groupBy((col("v0") % 3).as("g")).agg(count("*").as("n"))))
@@ -97,7 +97,7 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("buckets of a join below a barrier operator are read whole") {
+  test("buckets of a join below a barrier operator are read whole", Slow) {
     withTable("hot", "few") {
       skewed(0, 2000, hot = 2).write.bucketBy(2, "k").saveAsTable("hot")
       skewed(1, 200, keys = 100).write.bucketBy(2, "k").saveAsTable("few")
@@ -109,7 +109,7 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("a join of buckets in the stage of a barrier operator has as many tasks as Spark's") {
+  test("a join of buckets in the stage of a barrier operator has as many tasks as Spark's", Slow) {
     withTable("t2", "t4", "u2") {
       skewed(0, 200).write.bucketBy(2, "k").saveAsTable("t2")
       skewed(1, 200).write.bucketBy(4, "k").saveAsTable("t4")
@@ -138,7 +138,7 @@ class BarrierStagesSuite extends SkewTest {
   private def techniques(df: DataFrame): Seq[TechniqueHint.Content] =
     df.queryExecution.optimizedPlan.collect { case node => TechniqueHint.of(node) }.flatten
 
-  test("techniques whose plan is a union are refused in the stage of a barrier operator") {
+  test("techniques whose plan is a union are refused in the stage of a barrier operator", Slow) {
     for (join <- Seq(
         byTechnique("broadcast_map", "full"),
         byTechnique("iterative_broadcast", "full", "chunks" -> "2"),
@@ -174,7 +174,7 @@ class BarrierStagesSuite extends SkewTest {
     }
   }
 
-  test("a join in a cache is split where Spark would split its own") {
+  test("a join in a cache is split where Spark would split its own", Slow) {
     def isSplit(df: DataFrame)(split: PartialFunction[SparkPlan, Boolean]): Boolean = {
       val cached = df.cache()
       try {

@@ -69,7 +69,7 @@ class FilesBelowWritesSuite extends SkewTest {
   /** More than two slices of one block gain, and less than three. */
   private val GainOfThree = SkewConf.SKEW_MIN_GAIN.key -> "1.7"
 
-  test("no more files than of a join that Spark splits, but for the residual") {
+  test("no more files than of a join that Spark splits, but for the residual", Slow) {
     // The same partitions, in a join of a type that Spark splits.
     val stocks = stock(join("left", maps = 40))
     val ours = write(join("full", maps = 40))
@@ -77,14 +77,14 @@ class FilesBelowWritesSuite extends SkewTest {
     assert(ours.files > 5 && ours.files <= stocks.files + 1)
   }
 
-  test("a block of one map task below a write is split") {
+  test("a block of one map task below a write is split", Slow) {
     val ours = write(join("full", maps = 1))
     assert(ours.splits.size === 1, ours.plans)
     assert(ours.splits.head.slices.forall(_.shares > 1))
     assert(ours.longest < stock(join("full", maps = 1)).longest / 2)
   }
 
-  test("the product of a hot key below a write is split") {
+  test("the product of a hot key below a write is split", Slow) {
     withSQLConf(
       SkewConf.SKEW_OUTPUT_MODE.key -> SkewConf.OutputSkew.All,
       SkewConf.SKEW_OUTPUT_SAMPLE_EVERY.key -> "1",
@@ -99,7 +99,7 @@ class FilesBelowWritesSuite extends SkewTest {
     }
   }
 
-  test("files have the advisory size, but for two pieces and a residual") {
+  test("files have the advisory size, but for two pieces and a residual", Slow) {
     for {
       (maps, i) <- Seq(1, 8, 40).zipWithIndex
       (advisory, j) <- Seq(1000, 4000, 16000).zipWithIndex
@@ -125,7 +125,7 @@ class FilesBelowWritesSuite extends SkewTest {
     assert(ours.splits.isEmpty && ours.rows === stocks.rows)
   }
 
-  test("a write to a partitioned table has no more tasks than Spark would make, or two") {
+  test("a write to a partitioned table has no more tasks than Spark would make, or two", Slow) {
     val blocks = write(valued(join("full", maps = 8)), by = Seq("g"))
     assert(blocks.splits.map(_.tasks.size).forall(n => n > 3 && n <= 8))
     val one = write(valued(join("full", maps = 1)), by = Seq("g"))
@@ -133,7 +133,7 @@ class FilesBelowWritesSuite extends SkewTest {
     assert(write(valued(join("full", maps = 1))).splits.map(_.slices.size) === Seq(3))
   }
 
-  test("a join that is left whole for its files says so") {
+  test("a join that is left whole for its files says so", Slow) {
     withSQLConf(GainOfThree) {
       val whole = write(valued(join("full", maps = 1)), by = Seq("g"))
       assert(whole.splits.isEmpty)
@@ -145,7 +145,7 @@ class FilesBelowWritesSuite extends SkewTest {
     }
   }
 
-  test("a join whose rows are shuffled before they are written is split as it is elsewhere") {
+  test("a join whose rows are shuffled before they are written is split as it is elsewhere", Slow) {
     withSQLConf(GainOfThree) {
       val one = join("full", maps = 1)
       for (df <- Seq(
@@ -178,7 +178,7 @@ class FilesBelowWritesSuite extends SkewTest {
     }
   }
 
-  test("only the write itself is bounded by its files") {
+  test("only the write itself is bounded by its files", Slow) {
     withSQLConf(GainOfThree, "spark.sql.catalog.v1" -> classOf[V1Writes.Catalog].getName) {
       val writes = Seq[DataFrame => Unit](
         _.write.format(classOf[V1Writes.Source].getName).partitionBy("g").save(),

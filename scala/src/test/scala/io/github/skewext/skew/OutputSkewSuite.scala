@@ -77,7 +77,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("many rows of a key on both sides of Spark's joins") {
+  test("many rows of a key on both sides of Spark's joins", Slow) {
     for ((how, hint) <- Seq("full", "left").map(_ -> "merge") ++
         Seq("right", "inner").map(_ -> "shuffle_hash")) {
       withClue(s"$how $hint: ") {
@@ -90,7 +90,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("many rows of a key in two of three inputs of the multi-way join") {
+  test("many rows of a key in two of three inputs of the multi-way join", Slow) {
     for (roles <- Seq(
         Seq("optional", "optional", "optional"),
         Seq("required", "required", "optional"))) {
@@ -118,7 +118,7 @@ class OutputSkewSuite extends SkewTest {
     assert(hot.groupBy(_.getInt(0)).values.map(_.length).max < Many * Many / 2)
   }
 
-  test("of two inputs that is sliced whose rows can be told apart") {
+  test("of two inputs that is sliced whose rows can be told apart", Slow) {
     // By its size it would be either.
     val rows = checkSplitByOutput(fullJoin("k")(input(0, Many).select("k"), input(1, Many)))
     assert(rows.input === 1)
@@ -135,7 +135,7 @@ class OutputSkewSuite extends SkewTest {
     assert(reasons(one) === Seq(SkewReason.OneBlock))
   }
 
-  test("a partition that is skewed in bytes, and in what comes out as well") {
+  test("a partition that is skewed in bytes, and in what comes out as well", Slow) {
     withSQLConf(Threshold -> "8000", Advisory -> "6000", SkewConf.SKEW_MIN_GAIN.key -> "1") {
       val join = checkSplit(fullJoin("k")(input(0, Many), input(1, 40)))
       val withOutput = join.splits
@@ -147,7 +147,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("no key is hot in two inputs") {
+  test("no key is hot in two inputs", Slow) {
     for ((left, right) <- Seq((Many, 0), (Many, 6))) {
       for (df <- Seq(
           fullJoin("k")(input(0, left), input(1, right)),
@@ -159,7 +159,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("rows with a null key are no output, however many there are on both sides") {
+  test("rows with a null key are no output, however many there are on both sides", Slow) {
     for (spread <- Seq("true", "false")) {
       withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> spread) {
         def nulls(i: Int) = input(i, Many).withColumn("k", when(col("k") =!= 3, col("k")))
@@ -173,7 +173,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("keys that are compared as equal are counted as one") {
+  test("keys that are compared as equal are counted as one", Slow) {
     def doubles(i: Int, zero: Double) =
       input(i, Many).withColumn("k", when(col("k") === 3, zero).otherwise(col("k").cast("double")))
     for (df <- Seq(
@@ -187,7 +187,7 @@ class OutputSkewSuite extends SkewTest {
     checkSplitByOutput(multiJoin(both, Seq("j", "k")))
   }
 
-  test("what needs a key together above the join leaves it whole") {
+  test("what needs a key together above the join leaves it whole", Slow) {
     val df = fullJoin("k")(input(0, Many), input(1, Many)).groupBy("k").agg(count("*"), max("v0"))
     checkWhole(df)
     assert(reasons(df) === Seq(SkewReason.KeysTogether))
@@ -197,7 +197,7 @@ class OutputSkewSuite extends SkewTest {
     assert(sketches(repartitioned).isEmpty)
   }
 
-  test("nothing is counted where it would be of no use, or is switched off") {
+  test("nothing is counted where it would be of no use, or is switched off", Slow) {
     def hot = fullJoin("k")(input(0, Many), input(1, Many))
     for (off <- Seq(
         Mode -> SkewConf.OutputSkew.Off,
@@ -271,7 +271,7 @@ class OutputSkewSuite extends SkewTest {
     assert(sketches(df).size === 3)
   }
 
-  test("the plan is otherwise the same: generated code below, shuffles that are used again") {
+  test("the plan is otherwise the same: generated code below, shuffles that are used again", Slow) {
     val df = fullJoin("k")(input(0, Many), input(1, Many))
     inGeneratedCode {
       checkSplitByOutput(df)
@@ -338,7 +338,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("random joins, split for their output") {
+  test("random joins, split for their output", Slow) {
     val cases = for {
       n <- Gen.choose(2, 3)
       hot <- Gen.listOfN(n, Gen.oneOf(0, 40, 120))

@@ -40,7 +40,7 @@ class ReplicationHintSuite extends SkewTest {
     collect(df.queryExecution.executedPlan) { case j: ShuffledJoin if j.isSkewJoin => j }.nonEmpty
 
   for (how <- Seq("inner", "left", "right", "full")) {
-    test(s"the other side is not sliced, $how") {
+    test(s"the other side is not sliced, $how", Slow("full", "inner", "left")) {
       for ((l, r, hint) <- Seq((0, 2, JoinHint(keep, None)), (2, 0, JoinHint(None, keep)))) {
         val df = hinted(joined(how, l, r), hint)
         checkWhole(df)
@@ -53,7 +53,7 @@ class ReplicationHintSuite extends SkewTest {
       }
     }
 
-    test(s"the side itself is sliced, $how") {
+    test(s"the side itself is sliced, $how", Slow("full")) {
       for ((l, r, hint) <- Seq((2, 0, JoinHint(keep, None)), (0, 2, JoinHint(None, keep)))) {
         val df = hinted(joined(how, l, r), hint)
         val rows = df.collect().toSeq
@@ -63,13 +63,13 @@ class ReplicationHintSuite extends SkewTest {
     }
   }
 
-  test("neither side of a join may be in several tasks") {
+  test("neither side of a join may be in several tasks", Slow) {
     val df = hinted(joined("inner", 2, 2), JoinHint(keep, keep))
     checkWhole(df)
     assert(!splitBySpark(df) && reasons(df) === Seq(SkewReason.MergeTarget))
   }
 
-  test("in a chain of joins on one key") {
+  test("in a chain of joins on one key", Slow) {
     val c = side("c", 2, 0)
     def chain(hotLeft: Int, hotRight: Int) = hinted(
       side("l", 0, hotLeft)

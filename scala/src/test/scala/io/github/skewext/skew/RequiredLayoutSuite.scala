@@ -26,7 +26,7 @@ class RequiredLayoutSuite extends SkewTest {
   private def grouped: DataFrame =
     joined.groupBy((col("v1") % 7).as("g")).agg(count("*").as("n"))
 
-  test("what is wanted of something above the join, and not of the join, is no obstacle") {
+  test("what is wanted of something above the join, and not of the join, is no obstacle", Slow) {
     for ((df, shuffles) <- Seq(
         // Spark drops this repartition, as the rows are grouped by the same.
         (grouped.repartition(col("g")), 3),

@@ -33,7 +33,7 @@ class RowSkewSuite extends CompressedSkewTest {
   private def join(left: DataFrame, right: DataFrame, how: String, hint: String): DataFrame =
     left.join(right.hint(hint), col("l") === col("r"), how)
 
-  test("keys of the right side of semi and anti joins") {
+  test("keys of the right side of semi and anti joins", Slow) {
     val cases =
       for (how <- Seq("semi", "anti"); hint <- Seq("merge", "shuffle_hash")) yield (how, hint)
     for ((how, hint) <- covering(cases)) {
@@ -75,7 +75,7 @@ class RowSkewSuite extends CompressedSkewTest {
     }
   }
 
-  test("either side of other joins, by whole blocks") {
+  test("either side of other joins, by whole blocks", Slow) {
     for ((how, hotLeft) <- Seq("inner" -> true, "full" -> true, "left" -> false)) {
       withClue(s"$how: ") {
         val (left, right) =
@@ -98,7 +98,7 @@ class RowSkewSuite extends CompressedSkewTest {
     assert(split.residuals === 1 && split.pieces === 0)
   }
 
-  test("rows of a hot key that compress much better than usual, without samples") {
+  test("rows of a hot key that compress much better than usual, without samples", Slow) {
     // As many compressed bytes of text, in memory 16 KB and 128 bytes.
     val unusual = repeat(sha2(col("id").cast("string"), 256), 256)
     val usual = sha2(col("id").cast("string"), 512)

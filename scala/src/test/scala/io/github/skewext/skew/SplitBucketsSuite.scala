@@ -97,7 +97,7 @@ class SplitBucketsSuite extends SkewTest {
     join
   }
 
-  test("files as slices: joins of all types, the skew on either side") {
+  test("files as slices: joins of all types, the skew on either side", Slow) {
     for (how <- Seq("inner", "left", "left_semi", "left_anti")) withClue(s"$how: ") {
       checkSplitBuckets(t("hot").join(t("b"), Seq("k"), how))
     }
@@ -119,7 +119,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("joins of N inputs, in any roles; two skewed inputs") {
+  test("joins of N inputs, in any roles; two skewed inputs", Slow) {
     val inputs = Seq(t("hot"), t("b"), t("c"))
     checkSplitBuckets(fullJoin("k")(inputs: _*))
     checkSplitBuckets(multiJoin(inputs, Seq("k"), roles = Seq("optional", "required", "optional")))
@@ -138,7 +138,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("sorted files are merged also where they are read in row groups") {
+  test("sorted files are merged also where they are read in row groups", Slow) {
     withTable("orcgroups") {
       val stripes = Map("orc.stripe.size" -> "4096", "orc.rows.between.memory.checks" -> "100")
       // A stripe has a thousand rows at least.
@@ -171,7 +171,7 @@ class SplitBucketsSuite extends SkewTest {
     assert(df.queryExecution.executedPlan.toString.contains(SkewReason.OneBlock.text))
   }
 
-  test("beside a shuffle, below a broadcast join, and made of buckets") {
+  test("beside a shuffle, below a broadcast join, and made of buckets", Slow) {
     withSQLConf("spark.sql.shuffle.partitions" -> s"$Buckets") {
       val shuffled = tableOf(1, 200).where("v1 > 3")
       val join = checkSplit(t("hot").join(shuffled, Seq("k"), "full"))
@@ -192,7 +192,7 @@ class SplitBucketsSuite extends SkewTest {
     assert(reasons(unstable) === Seq(SkewReason.InputNotDeterministic))
   }
 
-  test("tables in fewer partitions than buckets, of partitions, with missing buckets") {
+  test("tables in fewer partitions than buckets, of partitions, with missing buckets", Slow) {
     withTable("b2", "parts", "few") {
       write(tableOf(1, 200, maps = 1), "b2", buckets = 2)
       val coalesce = "spark.sql.bucketing.coalesceBucketsInJoin.enabled" -> "true"
@@ -218,7 +218,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("ranges of files are not read where that could be seen") {
+  test("ranges of files are not read where that could be seen", Slow) {
     val sorted = t("sorted1")
     withSQLConf("spark.sql.files.ignoreCorruptFiles" -> "true") {
       checkOneBlock(fullJoin("k")(t("hotgroups"), sorted))
@@ -233,7 +233,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("what is wanted above the join") {
+  test("what is wanted above the join", Slow) {
     val joined = t("hot").join(t("b"), Seq("k"), "left")
     def grouped(by: String) = joined.groupBy(by).agg(max("v0"), max("s0"), sum(length(col("s1"))))
     val multi = fullJoin("k")(t("hotgroups"), t("sorted1"))
@@ -260,7 +260,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("not split: reasons") {
+  test("not split: reasons", Slow) {
     val df = fullJoin("k")(t("hot"), t("b"))
     def whole(reason: SkewReason, settings: (String, String)*): Unit = withSQLConf(settings: _*) {
       val query = again(df)

@@ -31,7 +31,7 @@ class SplitMadeInputsSuite extends SkewTest {
 
   private val byKey = Window.partitionBy("r")
 
-  test("a window over the other input") {
+  test("a window over the other input", Slow) {
     val columns = Seq(
       rank().over(byKey.orderBy(col("v1") % 3)),
       dense_rank().over(byKey.orderBy(col("v1") % 3)),
@@ -67,7 +67,7 @@ class SplitMadeInputsSuite extends SkewTest {
     }
   }
 
-  test("the first rows of each key") {
+  test("the first rows of each key", Slow) {
     def top(f: org.apache.spark.sql.Column) =
       right(0).withColumn("n", f.over(byKey.orderBy("v1"))).where("n <= 2")
     val ranked = join(left(2), top(rank()), "full", "l" -> "r")
@@ -87,7 +87,7 @@ class SplitMadeInputsSuite extends SkewTest {
     }
   }
 
-  test("the other input is a join") {
+  test("the other input is a join", Slow) {
     for ((inner, how) <- Seq(
         "inner" -> "full",
         "left" -> "full",
@@ -109,7 +109,7 @@ class SplitMadeInputsSuite extends SkewTest {
     assert(inputsOf(checkSplit(twice)) === Seq(1, 3, 1))
   }
 
-  test("the keys of the skewed input are marked before the join, the other input is a join") {
+  test("the keys of the skewed input are marked before the join, the other input is a join", Slow) {
     val hot = skewed(0, 3000, hot = 3, maps = 12).withColumnRenamed("k", "l")
     val few =
       skewed(1, 20).withColumnRenamed("k", "r").withColumn("n", rank().over(byKey.orderBy("v1")))
@@ -121,7 +121,7 @@ class SplitMadeInputsSuite extends SkewTest {
     }
   }
 
-  test("force: one more shuffle above joins that are inputs of one") {
+  test("force: one more shuffle above joins that are inputs of one", Slow) {
     val condition = col("l") === col("c") && col("v0") > col("v2")
     val whole = join(left(2), join(right(0), third(0), "left", "r" -> "c"), "right", "l" -> "r")
     val through = join(
@@ -195,7 +195,7 @@ class SplitMadeInputsSuite extends SkewTest {
     intercept[IllegalStateException](SplitReadSpecs.readsOf(broken))
   }
 
-  test("joins on one key on both sides of a join become one") {
+  test("joins on one key on both sides of a join become one", Slow) {
     val (c, d) = (third(2), table(3, 0, "d"))
     val l = join(left(0), right(0), "left", "l" -> "r")
     val twoKeys = col("c") === col("d") && col("v2") % 2 === col("v3") % 2
@@ -220,7 +220,7 @@ class SplitMadeInputsSuite extends SkewTest {
     assert(inputsOf(checkSplit(df)) === Seq(1, 1, 1))
   }
 
-  test("slices go through joins that a part of the rows will do for") {
+  test("slices go through joins that a part of the rows will do for", Slow) {
     val condition = col("l") === col("c") && col("v0") > col("v2")
     def nested(how: String) = left(2).join(third(0).hint("shuffle_hash"), condition, how)
     for ((inner, how) <- Seq("left" -> "inner", "left_semi" -> "left", "left_anti" -> "inner"))
@@ -244,7 +244,7 @@ class SplitMadeInputsSuite extends SkewTest {
     assert(inputsOf(checkSplit(join(ours, right(0), "left", "k" -> "r"))) === Seq(2, 1))
   }
 
-  test("slices do not go through joins that need all rows, or where nothing is gained") {
+  test("slices do not go through joins that need all rows, or where nothing is gained", Slow) {
     val condition = col("l") === col("c") && col("v0") > col("v2")
     // The skewed rows may be what another row has no match among.
     val needed = left(0).join(third(2).hint("shuffle_hash"), condition, "left")
@@ -315,7 +315,7 @@ class SplitMadeInputsSuite extends SkewTest {
     })._1
   }
 
-  test("random trees of joins") {
+  test("random trees of joins", Slow) {
     val runs = if (testAll) 14 else 8
     checkSplits(runs, wanted = runs / 4) { seed =>
       val df = shapes.pureApply(Gen.Parameters.default, Seed(seed))

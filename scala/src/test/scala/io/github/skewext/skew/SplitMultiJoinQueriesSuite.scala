@@ -13,7 +13,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** What is above and below a multi-way join with skewed partitions: whether it may be split there. */
 class SplitMultiJoinQueriesSuite extends SkewTest {
 
-  test("what needs a key together above the join vetoes this join alone") {
+  test("what needs a key together above the join vetoes this join alone", Slow) {
     val joined = fullJoin("k")(hotFirst(3): _*)
     val above = Seq(
       joined.groupBy("k").agg(count("*"), sum("v0")),
@@ -51,7 +51,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     }
   }
 
-  test("a repartition by the key above the join keeps its layout") {
+  test("a repartition by the key above the join keeps its layout", Slow) {
     val joined = fullJoin("k")(hotFirst(2): _*)
     for (df <- Seq(joined.repartition(col("k")), joined.repartition(col("k")).where("v0 > 3"))) {
       checkWhole(df)
@@ -71,7 +71,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     assert(keys.size === keys.distinct.size)
   }
 
-  test("a repartition by the key above a write: the files have its layout") {
+  test("a repartition by the key above a write: the files have its layout", Slow) {
     val joined = fullJoin("k")(hotFirst(3): _*)
     def keysOfFiles(df: DataFrame): Seq[Seq[Any]] = {
       var rows: Seq[Row] = Nil
@@ -98,7 +98,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     assert(split.count(_.contains(3L)) > 1)
   }
 
-  test("a write to buckets keeps its one file a bucket") {
+  test("a write to buckets keeps its one file a bucket", Slow) {
     def files(write: String => Unit): Int = {
       write("written")
       val rows = spark.table("written")
@@ -128,7 +128,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
         skewed(1, 60).repartition(7, col("k"))))
   }
 
-  test("force: one more shuffle above") {
+  test("force: one more shuffle above", Slow) {
     val joined = fullJoin("k")(hotFirst(3): _*)
     val grouped = joined.groupBy("k").agg(count("*"), sum("v0"))
     withSQLConf(Force -> "true") {
@@ -161,7 +161,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     assert(isSplit.contains(true) && !isSplit.head && isSplit.sorted === isSplit)
   }
 
-  test("a cached plan, a subquery, a union, a write") {
+  test("a cached plan, a subquery, a union, a write", Slow) {
     val joined = fullJoin("k")(hotFirst(3): _*)
     for (change <- Seq("true", "false")) {
       withSQLConf("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning" -> change) {

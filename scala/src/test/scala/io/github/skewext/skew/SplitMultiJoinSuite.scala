@@ -15,7 +15,7 @@ import org.apache.spark.sql.functions._
 /** Skewed partitions of the multi-way join. */
 class SplitMultiJoinSuite extends SkewTest {
 
-  test("a hot key in one of N inputs") {
+  test("a hot key in one of N inputs", Slow) {
     for (n <- Seq(2, 3, 5)) {
       val join = checkSplit(fullJoin("k")(hotFirst(n): _*))
       assert(join.splits.partitions.forall(s => s.input == 0 && s.residual))
@@ -39,7 +39,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("null keys of several inputs are divided in all of them") {
+  test("null keys of several inputs are divided in all of them", Slow) {
     // Not where nothing is asked of partitions: then they would not come together at all.
     withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> "false") {
       def nulls(i: Int, rows: Int) = skewed(i, rows)
@@ -67,7 +67,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("joins of Spark's above it, by the same key, are divided with it") {
+  test("joins of Spark's above it, by the same key, are divided with it", Slow) {
     def multi = fullJoin("k")(hotFirst(3): _*)
     val few = skewed(7, 40).withColumnRenamed("k", "kk")
     val hints = Seq("merge", "shuffle_hash")
@@ -100,7 +100,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("every role of the skewed input, and of the others") {
+  test("every role of the skewed input, and of the others", Slow) {
     val inputs = Seq(skewed(0, 60), skewed(1, 800, hot = 2), skewed(2, 60))
     val roles = Seq("optional", "required", "excluded")
     val cases = for (a <- roles; b <- roles; c <- roles) yield (a, b, c)
@@ -116,7 +116,7 @@ class SplitMultiJoinSuite extends SkewTest {
       }
   }
 
-  test("the keys of a skewed input are marked before the join") {
+  test("the keys of a skewed input are marked before the join", Slow) {
     // So many slices that to read the input for the residual would take longest.
     def inputs = Seq(skewed(0, 20), skewed(1, 3000, hot = 3, maps = 12), skewed(2, 20))
     val cases = for {
@@ -191,7 +191,7 @@ class SplitMultiJoinSuite extends SkewTest {
     checkSplit(left(skewed(0, 800, hot = 2, maps = 1)))
   }
 
-  test("a residual only where all inputs have the same rows each time") {
+  test("a residual only where all inputs have the same rows each time", Slow) {
     val hot = skewed(0, 800, hot = 2)
     val rdd = spark.createDataFrame(hot.rdd, hot.schema)
     val other = skewed(1, 60)
@@ -267,7 +267,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("random joins, split") {
+  test("random joins, split", Slow) {
     val cases = for {
       n <- Gen.choose(2, 4)
       sizes <- Gen.listOfN(n, Gen.oneOf(0, 30, 60, 300))

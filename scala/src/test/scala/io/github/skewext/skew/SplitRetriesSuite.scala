@@ -101,7 +101,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     ((stage \ "failed_tasks").extract[Int], (stage \ "tasks").extract[Int])
   }
 
-  test("tasks of every kind fail once") {
+  test("tasks of every kind fail once", Slow) {
     for (maps <- Seq(1, 4)) {
       val done = checkRun(watchedJoin(hot(maps))) {
         Watched.onRow = at => if (at.attempt == 0) throw new TaskFails
@@ -112,7 +112,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     }
   }
 
-  test("tasks that mark keys fail once") {
+  test("tasks that mark keys fail once", Slow) {
     val done = checkRun(markedJoin) {
       Watched.onRow = at => if (at.attempt == 0) throw new TaskFails
     }
@@ -135,7 +135,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
     .getStackTrace
     .exists(_.getClassName == classOf[MarkKeys].getName)
 
-  test("tasks that mark keys fail for good: the join is done without them") {
+  test("tasks that mark keys fail for good: the join is done without them", Slow) {
     val done = checkRun(markedJoin) {
       Watched.onRow = _ => if (isMarking) throw new TaskFails
     }
@@ -191,7 +191,7 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   }
 
   test(
-    "an input that is another one when it is computed again: all tasks of the join, or an error") {
+    "an input that is another one when it is computed again: all tasks of the join, or an error", Slow) {
     val maps = 5
     val rows = hot(1).collect().toSeq
     def df = {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.internal.SQLConf
 /** Conditions besides the keys of Spark's joins, and several joins that become one. */
 class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
 
-  test("a condition besides the keys: a filter of an inner join, a veto for others") {
+  test("a condition besides the keys: a filter of an inner join, a veto for others", Slow) {
     val condition = col("l") === col("r") && col("v0") > col("v1")
     val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
     checkSplit(oneMap.join(right(0), condition, "inner"))
@@ -25,7 +25,7 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("conditions on one side besides the keys") {
+  test("conditions on one side besides the keys", Slow) {
     def keys = col("l") === col("r")
     val ofLeft = keys && col("v0") > 20
     val ofRight = keys && col("s1") =!= "s1"
@@ -57,7 +57,7 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
     assert(checkSplit(chain).children.size === 2)
   }
 
-  test("joins on one key in one stage become one") {
+  test("joins on one key in one stage become one", Slow) {
     val c = skewed(2, 60).withColumnRenamed("k", "c")
     val d = skewed(3, 60).withColumnRenamed("k", "d")
     def chains(hint: String) = {

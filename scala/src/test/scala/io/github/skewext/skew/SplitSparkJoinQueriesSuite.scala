@@ -10,7 +10,7 @@ import org.apache.spark.sql.functions._
 /** What is above Spark's joins that are split, and between them and their shuffles. */
 class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
 
-  test("a projection of columns above is left to the join") {
+  test("a projection of columns above is left to the join", Slow) {
     def shown(df: DataFrame) = {
       val split = checkSplit(df)
       assert(split.shown.isDefined && split.output === df.queryExecution.executedPlan.output)
@@ -29,7 +29,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("what relies on the key or its order above") {
+  test("what relies on the key or its order above", Slow) {
     val l = left(0)
     val df = join(l, right(2), "left", "merge")
     for (above <- Seq(
@@ -98,7 +98,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("a repartition above that Spark does not drop is no obstacle") {
+  test("a repartition above that Spark does not drop is no obstacle", Slow) {
     val full = join(left(2), right(0), "full", "shuffle_hash")
     for (df <- Seq(
         full.repartition(col("l")),
@@ -113,7 +113,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     assert(reasons(kept).contains(SkewReason.UserRepartition))
   }
 
-  test("windows, cached plans, subqueries, unions and writes above") {
+  test("windows, cached plans, subqueries, unions and writes above", Slow) {
     for (hint <- some(1, hints)) {
       val df = join(left(2), right(0), "full", hint)
       checkSplit(df)
@@ -159,7 +159,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("the other input is aggregated between shuffle and join") {
+  test("the other input is aggregated between shuffle and join", Slow) {
     val grouped = right(0).groupBy("r").agg(sum("v1").as("n"), max("s1").as("m"))
     val cases = for (how <- Seq("full", "inner", "left"); hint <- hints) yield (how, hint)
     for ((how, hint) <- covering(cases)) {

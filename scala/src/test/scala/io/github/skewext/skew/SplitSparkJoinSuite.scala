@@ -28,7 +28,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
       checkSplit(join(left(0), right(2), "left_anti", hint))
     }
 
-    test(s"left semi, skew on either side, $hint") {
+    test(s"left semi, skew on either side, $hint", Slow) {
       val inRight = checkSplit(join(left(0), right(2), "left_semi", hint)).splits
       assert(inRight.pieces === 0 && inRight.residuals > 0)
       // Keys that occur several times on both sides: one row of the hot one is kept of 350.
@@ -52,7 +52,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("left semi in a chain of joins on one key") {
+  test("left semi in a chain of joins on one key", Slow) {
     val r = skewed(1, 120).withColumnRenamed("k", "r")
     val c = skewed(2, 120).withColumnRenamed("k", "c")
     val hot = skewed(2, 800, 2).withColumnRenamed("k", "c")
@@ -83,7 +83,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
   } yield (hint, of)
 
   for ((hint, cases) <- covering(ofSpark).groupBy(_._1)) {
-    test(s"where Spark splits, its result stands, $hint") {
+    test(s"where Spark splits, its result stands, $hint", Slow) {
       for ((_, (l, r, how)) <- cases) withClue(s"$l $r $how: ") {
         val df = join(left(l), right(r), how, hint)
         checkWhole(df)
@@ -92,7 +92,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("one map task wrote what is skewed: tasks share its block by what is in the rows") {
+  test("one map task wrote what is skewed: tasks share its block by what is in the rows", Slow) {
     def slices(df: DataFrame) = checkSplit(df).splits.partitions.flatMap(_.slices)
     val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
     for (how <- Seq("inner", "left", "full")) {
@@ -121,7 +121,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("shares of a large block, each of keys that the others have not") {
+  test("shares of a large block, each of keys that the others have not", Slow) {
     val oneMap = skewed(0, 20000, 3, keys = 20000, maps = 1).withColumnRenamed("k", "l")
     val other = skewed(1, 5000, keys = 20000).withColumnRenamed("k", "r")
     withSQLConf(Advisory -> "70000") {
@@ -140,7 +140,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("keys that are expressions, floating-point numbers, several, null-safe") {
+  test("keys that are expressions, floating-point numbers, several, null-safe", Slow) {
     def doubles(df: DataFrame, k: String) =
       df.withColumn(
         k,

@@ -16,7 +16,7 @@ class UnionOfJoinsSuite extends SkewTest {
     assertSameRows(rows, rowsWhenOff(union), "the same query with skewext off")
   }
 
-  test("skewed joins in a UNION ALL whose rows are brought together by the key") {
+  test("skewed joins in a UNION ALL whose rows are brought together by the key", Slow) {
     val grouped = join(900).union(join(800)).groupBy("k").agg(count("*"), sum("v0"))
     val rows = grouped.collect().toSeq
     assert(rows.map(_.get(0)).distinct.size === rows.size)

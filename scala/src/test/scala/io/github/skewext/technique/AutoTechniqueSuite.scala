@@ -9,7 +9,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame}
 /** Which technique `auto` chooses, and why. */
 class AutoTechniqueSuite extends SkewJoinTest {
 
-  test("auto broadcasts what is small, else leaves it to splits, and says why") {
+  test("auto broadcasts what is small, else leaves it to splits, and says why", Slow) {
     def how(df: DataFrame) = explained(df).map(_.origin.text).distinct.mkString("\n")
     val split = check(large, small, "k", "full", "auto")
     assert(made(split) === Seq("adaptive"))
@@ -79,7 +79,7 @@ class AutoTechniqueSuite extends SkewJoinTest {
     }
   }
 
-  test("auto looks at some rows where partitions are not split at run time") {
+  test("auto looks at some rows where partitions are not split at run time", Slow) {
     def how(df: DataFrame) = explained(df).map(_.origin.text).distinct.mkString("\n")
     val sample = SkewConf.SKEW_JOIN_SAMPLE_ROWS.key
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {

@@ -152,7 +152,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
   }
 
   test(
-    "a broadcast that is as large as the limit when it is built, and one that is a byte larger") {
+    "a broadcast that is as large as the limit when it is built, and one that is a byte larger", Slow) {
     for (join <- joins.init) {
       val built = builtBytes(join.of(unknown))
       withSQLConf(Limit -> built.toString)(join.of(unknown).collect())
@@ -170,7 +170,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
     assert(BroadcastLimit.size(1 << 20) === "1.0 MiB" && BroadcastLimit.size(1 << 30) === "1.0 GiB")
   }
 
-  test("what turns out to be too large is refused when the driver has built it") {
+  test("what turns out to be too large is refused when the driver has built it", Slow) {
     withSQLConf(Limit -> "100") {
       joins.foreach { join =>
         val df = join.of(unknown)

@@ -40,7 +40,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("sides without rows, without matches, and with nothing but nulls") {
+  test("sides without rows, without matches, and with nothing but nulls", Slow) {
     val none = large.where("v0 < 0")
     val nulls = small.withColumn("k", lit(null).cast("long"))
     val others = small.withColumn("k", col("k") + 1000)
@@ -77,7 +77,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("rows of the small side without a match come out once, whatever its table looks like") {
+  test("rows of the small side without a match come out once, whatever its table looks like", Slow) {
     // One row for each key, or several; keys that fit a long, or do not.
     val distinct = small.groupBy("k").agg(max("v30").as("v30"))
     val cases = for (how <- Seq("right", "full"); rows <- Seq(small, distinct)) yield (rows, how)
@@ -99,7 +99,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("a condition besides the key, and null-safe comparisons") {
+  test("a condition besides the key, and null-safe comparisons", Slow) {
     val (l, r) = (large.as("l"), small.as("r"))
     val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v30") * 3
     // Who matches decides about the large side only.
@@ -113,7 +113,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("the same DataFrame on both sides, and a result that is joined with itself") {
+  test("the same DataFrame on both sides, and a result that is joined with itself", Slow) {
     for (how <- Seq("inner", "full")) check(small, small, "k", how, Technique)
     val full = skewJoin(large, small, "k", "full", Technique)
     val stock = large.join(small, Seq("k"), "full")

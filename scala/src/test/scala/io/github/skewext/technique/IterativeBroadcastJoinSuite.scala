@@ -32,7 +32,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
   for (how <- Hows; side <- Seq("left", "right")) {
-    test(s"$how join, the $side side is cut") {
+    test(s"$how join, the $side side is cut", Slow("full join, the left side is cut", "full join, the right side is cut", "left join, the left side is cut", "left_semi join, the left side is cut", "right join, the right side is cut")) {
       val (l, r) = if (side == "right") (large, small) else (small, large)
       // A composite key of different types, with nulls and duplicates on both sides.
       for ((chunks, passes) <- if (testAll) Seq((1, 1), (4, 3)) else Seq((4, 3))) {
@@ -60,7 +60,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
   }
 
-  test("a pass reads the large side once, whatever the number of chunks") {
+  test("a pass reads the large side once, whatever the number of chunks", Slow) {
     withTempPath { path =>
       large.write.parquet(path.getPath)
       val read = spark.read.parquet(path.getPath)
@@ -108,7 +108,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
   }
 
-  test("sides without rows, without matches, and with nothing but nulls") {
+  test("sides without rows, without matches, and with nothing but nulls", Slow) {
     val none = large.where("v0 < 0")
     val nulls = small.withColumn("k", lit(null).cast("long"))
     val others = small.withColumn("k", col("k") + 1000)
@@ -123,7 +123,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
   }
 
-  test("-0.0 and NaN are keys as in Spark's joins") {
+  test("-0.0 and NaN are keys as in Spark's joins", Slow) {
     val l = table("k, v", "(-0.0D, 1), (0.0D, 2), (double('NaN'), 3), (null, 4), (7.0D, 5)")
     val r = table("k, w", "(0.0D, 1), (double('NaN'), 2), (null, 3), (8.0D, 4)")
     for (how <- Seq("full", "inner", "left_semi"); side <- Seq("left", "right")) {
@@ -131,7 +131,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
   }
 
-  test("a condition besides the key, and null-safe comparisons") {
+  test("a condition besides the key, and null-safe comparisons", Slow) {
     val (l, r) = (large.as("l"), small.as("r"))
     val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v30") * 3
     for (how <- Seq("inner", "left", "left_semi", "left_anti")) {
@@ -164,7 +164,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     join("left", 1).collect()
   }
 
-  test("the same DataFrame on both sides, and a result that is joined with itself") {
+  test("the same DataFrame on both sides, and a result that is joined with itself", Slow) {
     check(small, small, "k", "full", Technique, options("right", chunks = 2))
     val df = skewJoin(large, small, "k", "full", Technique, options("right", chunks = 2))
     val stock = large.join(small, Seq("k"), "full")

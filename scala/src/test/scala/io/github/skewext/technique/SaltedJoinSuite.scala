@@ -89,7 +89,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
   }.get
 
   for (how <- Hows) {
-    test(s"$how join: keys that are hot on the left, on the right, on both sides, nowhere") {
+    test(s"$how join: keys that are hot on the left, on the right, on both sides, nowhere", Slow) {
       for (side <- Seq("left", "right", "both")) {
         val df = checkSalted(left, right, "k", how, Map("side" -> side, "salts" -> "3"), Hot)
         assert(made(df) === Seq(Technique))
@@ -105,7 +105,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("tables at random, with few keys that are all hot") {
+  test("tables at random, with few keys that are all hot", Slow) {
     val random = new Random(7)
     def rows(n: Int) = Seq.fill(n) {
       def key(from: Int) = if (random.nextInt(8) == 0) null else from + random.nextInt(4)
@@ -124,7 +124,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("only rows of hot keys have salts, and only such of the other side are repeated") {
+  test("only rows of hot keys have salts, and only such of the other side are repeated", Slow) {
     val df =
       checkSalted(left, right, "k", "full", Map("salts" -> "4", "side" -> "left"), Seq(Seq(lit(3))))
     val Seq(l, r) = salted(df)
@@ -146,7 +146,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("of a hot key on the right of a semi or anti join one row a task is enough") {
+  test("of a hot key on the right of a semi or anti join one row a task is enough", Slow) {
     for (how <- Seq("left_semi", "left_anti")) {
       val df = checkSalted(left, right, "k", how, Map("side" -> "right"), Hot)
       val Seq(l, r) = salted(df)
@@ -159,7 +159,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("hot keys are found, and divided by how many rows they have") {
+  test("hot keys are found, and divided by how many rows they have", Slow) {
     val df = checkSalted(left, right, "k", "full")
     val keys = salted(df).head.hot
     // A fifth of the rows of both sides is what a partition has on average.
@@ -223,7 +223,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(hashed.values.max < 2 * hashed.values.sum / 4)
   }
 
-  test("rows with a null in the key are spread, or dropped where they cannot come out") {
+  test("rows with a null in the key are spread, or dropped where they cannot come out", Slow) {
     val nulls = left.withColumn("k", when(col("v0") % 2 === 0, col("k")))
     def nullCells(how: String): Int = {
       val df = checkSalted(nulls, right, "k", how, Map("side" -> "left"), Hot)
@@ -235,7 +235,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     for (how <- Seq("inner", "right", "left_semi")) assert(nullCells(how) === 0, how)
   }
 
-  test("-0.0 and NaN are hot keys as in Spark's joins") {
+  test("-0.0 and NaN are hot keys as in Spark's joins", Slow) {
     val l =
       table("k, v", "(-0.0D, 1), (0.0D, 2), (double('NaN'), 3), (null, 4), (7.0D, 5), (0.0D, 6)")
     val r = table("k, w", "(0.0D, 1), (double('NaN'), 2), (null, 3), (8.0D, 4), (-0.0D, 5)")
@@ -266,7 +266,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     checkSalted(text(wide), text(right), "k", "full", Map("side" -> "both"), hotText)
   }
 
-  test("conditions above go below the salts") {
+  test("conditions above go below the salts", Slow) {
     for (how <- Hows) {
       def above(df: DataFrame) =
         if (how.startsWith("left_")) df.where("k > 5 AND v0 > 10")
@@ -358,7 +358,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("a condition besides the key") {
+  test("a condition besides the key", Slow) {
     val (l, r) = (left.as("l"), right.as("r"))
     val more = col("l.k") === col("r.k") && col("l.v0") > col("r.v1")
     def options(side: String) = Map("side" -> side, "salts" -> "3")
@@ -376,7 +376,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("the same DataFrame on both sides, and a result that is joined with itself") {
+  test("the same DataFrame on both sides, and a result that is joined with itself", Slow) {
     for (how <- Seq("full", "left_semi"))
       checkSalted(left, left, "k", how, Map("salts" -> "2"), Hot)
     val df = skewJoin(left, right, "k", "full", Technique, Map("salts" -> "3"), Hot)
@@ -386,7 +386,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
       stock.join(stock.groupBy("k").count(), "k").where("count > 3"))
   }
 
-  test("hot keys in a hint") {
+  test("hot keys in a hint", Slow) {
     left.createOrReplaceTempView("l")
     right.createOrReplaceTempView("r")
     val df = spark.sql(
@@ -478,7 +478,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(lost.get)
   }
 
-  test("map tasks that are lost and write their rows in another order give no row twice") {
+  test("map tasks that are lost and write their rows in another order give no row twice", Slow) {
     val rows = left.collect().toSeq
     for (how <- Seq("full", "inner")) {
       val unordered = spark.sparkContext
@@ -488,7 +488,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("map tasks that are lost and write other values give no row twice") {
+  test("map tasks that are lost and write other values give no row twice", Slow) {
     for (how <- Seq("full", "inner")) {
       val renewed = left.repartition(4).withColumn("j", SaltedJoinSuite.changing(col("j")))
       withSQLConf(TestShuffles.OtherRowsAreNotSeen) {

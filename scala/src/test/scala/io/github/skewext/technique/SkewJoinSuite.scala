@@ -17,7 +17,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 /** How techniques are asked for, and those that leave a join as it is. */
 class SkewJoinSuite extends SkewJoinTest {
 
-  test("every technique gives the rows and the columns of Spark's join") {
+  test("every technique gives the rows and the columns of Spark's join", Slow) {
     val cases =
       for (technique <- SkewTechniques.all.map(_.name); how <- Hows) yield (technique, how)
     // Most techniques have a suite of their own.
@@ -32,7 +32,7 @@ class SkewJoinSuite extends SkewJoinTest {
     assert(collect(df.queryExecution.executedPlan) { case j: SortMergeJoinExec => j }.size === 1)
   }
 
-  test("broadcast sends the smaller side, or the one that is named, where Spark can") {
+  test("broadcast sends the smaller side, or the one that is named, where Spark can", Slow) {
     def sides(how: String, options: Map[String, String] = Map.empty) = {
       val df = check(large, small, "k", how, "broadcast", options)
       assert(exchanges(df).size <= 1)
@@ -150,7 +150,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("adaptive has settings of its own, for its join alone") {
+  test("adaptive has settings of its own, for its join alone", Slow) {
     withSQLConf(Threshold -> "1g") {
       val whole = check(large, small, "k", "full", "adaptive")
       assert(splitJoins(whole).isEmpty)
@@ -170,7 +170,7 @@ class SkewJoinSuite extends SkewJoinTest {
     assert(splitJoins(check(large, small, "k", "full", "adaptive")).size === 1)
   }
 
-  test("a technique inside a chain of joins stays") {
+  test("a technique inside a chain of joins stays", Slow) {
     val third = skewed(2, 60)
     val stock = stockJoin(stockJoin(large, small, "k", "full"), third, "k", "full")
     val rows = rowsWhenOff(stock)
@@ -219,7 +219,7 @@ class SkewJoinSuite extends SkewJoinTest {
     check(large, small, "k", "inner", "auto")
   }
 
-  test("a session that was started without the extension") {
+  test("a session that was started without the extension", Slow) {
     val other = TestSessions.withoutExtensions(spark)
     SkewExtensions.register(other)
     other.conf.set("spark.sql.shuffle.partitions", "3")

@@ -21,7 +21,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** Hints that ask for a technique, and Spark's own beside them. */
 class TechniqueHintsSuite extends SkewJoinTest {
 
-  test("hints of Spark's own are obeyed, by whatever technique") {
+  test("hints of Spark's own are obeyed, by whatever technique", Slow) {
     val stock = large.join(small, Seq("k"), "left")
     val rows = rowsWhenOff(stock)
     def shape(df: DataFrame): Seq[String] = {
@@ -96,7 +96,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("a hint in a common table expression that Spark computes once is left out, and says so") {
+  test("a hint in a common table expression that Spark computes once is left out, and says so", Slow) {
     withTempView("l", "s") {
       // The query returns the square of the rows with the hot key.
       skewed(0, 120, hot = 2).createOrReplaceTempView("l")
@@ -112,7 +112,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("a hint on a join of streams is left out") {
+  test("a hint on a join of streams is left out", Slow) {
     // Each partition of a join of streams keeps four tables of what it has seen, in files.
     withSQLConf("spark.sql.shuffle.partitions" -> "1") {
       val (l, r) = (TestShims.numbers(spark), TestShims.numbers(spark))
@@ -140,7 +140,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("hints, in SQL and of DataFrames") {
+  test("hints, in SQL and of DataFrames", Slow) {
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"
@@ -161,7 +161,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
 
   // Spark begins with the plan of a CTE anew when there are other predicates on it to push down: it
   // would go on for ever if these were about columns that are made anew each time.
-  test("in a CTE that is not a part of the query") {
+  test("in a CTE that is not a part of the query", Slow) {
     def asked(join: DataFrame): DataFrame = {
       join.createOrReplaceTempView("j")
       spark.sql("""WITH w AS (SELECT k, a, rand() AS r FROM j)
@@ -222,7 +222,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("hints that are wrong change nothing") {
+  test("hints that are wrong change nothing", Slow) {
     large.createOrReplaceTempView("l")
     small.createOrReplaceTempView("s")
     val query = "* FROM l FULL JOIN s USING (k)"

@@ -165,7 +165,7 @@ class QueryReportSuite extends SkewTest {
     }
   }
 
-  test("joins in several stages, broadcast, not compiled, switched off, none") {
+  test("joins in several stages, broadcast, not compiled, switched off, none", Slow) {
     val a = skewed(0, 60)
     val chain = a
       .join(skewed(1, 60).withColumnRenamed("k", "b").hint("merge"), col("k") === col("b"))

@@ -78,7 +78,7 @@ class SkewReportSuite extends MultiJoinTest {
     case other => other
   }
 
-  test("counts, partitions and nulls are those of Spark, whatever the type of the key") {
+  test("counts, partitions and nulls are those of Spark, whatever the type of the key", Slow) {
     val ids = spark.range(0, 300, 1, 3).withColumn("n", col("id") % 10 * (col("id") % 3))
     val n = col("n")
     val typed = ids.select(

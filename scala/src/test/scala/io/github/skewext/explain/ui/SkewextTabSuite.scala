@@ -90,7 +90,7 @@ class SkewextTabSuite extends SkewTest {
     seen("<h3" + row).takeRight(4)
   }
 
-  test("what explain says is in the page, and a bar for each task") {
+  test("what explain says is in the page, and a bar for each task", Slow) {
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
       val chain = hotFirst(3).reduce(_.join(_, Seq("k"), "full"))
       val ordered = withSkewed(_.sortWithinPartitions("k"))
@@ -137,7 +137,7 @@ class SkewextTabSuite extends SkewTest {
     input(sides.head).join(sides(1), Seq("k"), "full")
   }
 
-  test("the list has a line for each query with a join, and for no other") {
+  test("the list has a line for each query with a join, and for no other", Slow) {
     val before = explained.keySet
     val known = Explainer.explain(split().queryExecution)
     assert(known.joins.size === 1)
@@ -227,7 +227,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("the history server shows the same, and without our class all but that") {
+  test("the history server shows the same, and without our class all but that", Slow) {
     val id = run(split())
     val page = queryPage(id)
     val written = folder.listFiles().filter(_.getName.endsWith(".inprogress")).head
@@ -261,7 +261,7 @@ class SkewextTabSuite extends SkewTest {
     } finally FileUtils.deleteQuietly(logs)
   }
 
-  test("as many are kept as Spark remembers queries, the newest") {
+  test("as many are kept as Spark remembers queries, the newest", Slow) {
     val small = Seq(0, 1).map(skewed(_, 20, maps = 1)).reduce(_.join(_, "k"))
     val ids = (0 until retained + 10).map(_ => run(again(small)))
     eventually(timeout(10.seconds)) {

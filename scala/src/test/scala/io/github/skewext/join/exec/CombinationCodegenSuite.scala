@@ -52,7 +52,7 @@ class CombinationCodegenSuite extends MultiJoinTest {
     ((name, query), i) <- queries.zipWithIndex
     adaptive <- if (testAll) Seq(true, false) else Seq(i % 2 == 0)
   } {
-    test(s"$name above the join reads the inputs' rows, adaptive execution $adaptive") {
+    test(s"$name above the join reads the inputs' rows, adaptive execution $adaptive", Slow("a filter above the join reads the inputs' rows, adaptive execution false", "a group-by of the key above the join reads the inputs' rows, adaptive execution true", "a join with a broadcast table above the join reads the inputs' rows, adaptive execution false", "a projection above the join reads the inputs' rows, adaptive execution true", "count(*) above the join reads the inputs' rows, adaptive execution true", "sums above the join reads the inputs' rows, adaptive execution false")) {
       withSQLConf("spark.sql.adaptive.enabled" -> adaptive.toString) {
         val df = query(joined)
         checkJoin(df)
@@ -75,7 +75,7 @@ class CombinationCodegenSuite extends MultiJoinTest {
     assert(generated(shuffled) === Some(false))
   }
 
-  test("a limit ends the stage, and rows before it are right") {
+  test("a limit ends the stage, and rows before it are right", Slow) {
     for (limit <- Seq(0, 1, 7, 1000)) {
       val expected = joined.collect().toSeq
       val rows = joined.where("k IS NOT NULL").limit(limit).collect().toSeq
@@ -94,7 +94,7 @@ class CombinationCodegenSuite extends MultiJoinTest {
     assert(generated(df) === Some(true))
   }
 
-  test("not where an input generates code of its own, and not for too many columns") {
+  test("not where an input generates code of its own, and not for too many columns", Slow) {
     withSQLConf(SkewConf.MULTI_JOIN_ORDER.key -> "natural") {
       val sorted = joined.groupBy().agg(sum("n0"))
       checkJoin(sorted)

@@ -23,7 +23,7 @@ class InputsSuite extends MultiJoinTest {
   private def inputs(n: Int): Seq[DataFrame] = (0 until n).map(input(_))
 
   for (format <- Seq("parquet", "orc", "json"))
-    test(s"$format files, read in columns and in rows") {
+    test(s"$format files, read in columns and in rows", Slow("orc files, read in columns and in rows", "parquet files, read in columns and in rows")) {
       withTempPath { dir =>
         val files = inputs(3).zipWithIndex.map { case (df, i) =>
           val path = s"$dir/$i"
@@ -70,7 +70,7 @@ class InputsSuite extends MultiJoinTest {
     assert(collect(joined.queryExecution.executedPlan) { case s: RDDScanExec => s }.nonEmpty)
   }
 
-  test("empty inputs, with partitions and without") {
+  test("empty inputs, with partitions and without", Slow) {
     val some = table("k, a", "(1, 1), (null, 2)")
     val noRows = input(1).where("k > 1000")
     val noPartitions = spark.createDataFrame(spark.sparkContext.emptyRDD[Row], noRows.schema)
@@ -125,7 +125,7 @@ class InputsSuite extends MultiJoinTest {
     })
   }
 
-  test("forty inputs") {
+  test("forty inputs", Slow) {
     val n = 40
     val forty = (0 until n).map(input(_, 12))
     val joined = multiJoin(forty, Seq("k"), indicator = "sources")
@@ -204,7 +204,7 @@ class InputsSuite extends MultiJoinTest {
     }
   }
 
-  test("the limits of generated code: many columns") {
+  test("the limits of generated code: many columns", Slow) {
     def wide(i: Int) =
       input(i).select(col("k") +: (0 until 150).map(c => (col("k") + c).as(s"c${i}_$c")): _*)
     val joined = fullJoin("k")(wide(0), wide(1), wide(2))

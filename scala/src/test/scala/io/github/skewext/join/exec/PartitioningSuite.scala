@@ -30,7 +30,7 @@ class PartitioningSuite extends MultiJoinTest {
     assert(exchanges(df).size === expected, df.queryExecution.executedPlan)
   }
 
-  for (n <- Seq(2, 3, 7)) test(s"one exchange for each of $n inputs, and no sort") {
+  for (n <- Seq(2, 3, 7)) test(s"one exchange for each of $n inputs, and no sort", Slow("7 inputs, and no sort")) {
     withAdaptive {
       val joined = fullJoin("k")(inputs(n): _*)
       checkExchanges(joined, n)
@@ -56,7 +56,7 @@ class PartitioningSuite extends MultiJoinTest {
     }
   }
 
-  test("no exchange for bucketed tables, whatever their number") {
+  test("no exchange for bucketed tables, whatever their number", Slow) {
     withTable("b0", "b1", "b2", "c0") {
       inputs(3).zipWithIndex.foreach { case (df, i) =>
         df.write.bucketBy(4, "k").sortBy("k").saveAsTable(s"b$i")
@@ -96,7 +96,7 @@ class PartitioningSuite extends MultiJoinTest {
 
   private val NoBroadcast = "spark.sql.autoBroadcastJoinThreshold" -> "-1"
 
-  test("operators above that need the key together add no exchange") {
+  test("operators above that need the key together add no exchange", Slow) {
     withSQLConf(NoBroadcast)(withAdaptive {
       val joined = fullJoin("k", "l")(inputs(3): _*)
       val window = Window.partitionBy("k", "l").orderBy("v0", "v1", "v2")
@@ -112,7 +112,7 @@ class PartitioningSuite extends MultiJoinTest {
     })
   }
 
-  test("operators above that need a part of the key together do shuffle") {
+  test("operators above that need a part of the key together do shuffle", Slow) {
     withSQLConf(NoBroadcast)(withAdaptive {
       val joined = fullJoin("k", "l")(inputs(3): _*)
       checkExchanges(joined.groupBy("k").agg(count("*")), 4)
@@ -157,7 +157,7 @@ class PartitioningSuite extends MultiJoinTest {
     }
   }
 
-  test("one column of an input as two keys: nothing is claimed that is false of other inputs") {
+  test("one column of an input as two keys: nothing is claimed that is false of other inputs", Slow) {
     val pairs = spark.range(0, 40, 1, 2).selectExpr("id % 4 AS p", "id AS q", "id AS v")
     val shuffled = pairs.repartition(shufflePartitions + 2, col("p"), col("q"))
     val once = table("x, w", "(1L, 10), (7L, 70)")
@@ -188,7 +188,7 @@ class PartitioningSuite extends MultiJoinTest {
   for {
     allKeys <- Seq("true", "false")
     (second, third) <- Seq("p" -> "q", "q" -> "q")
-  } test(s"inputs by x and y at once, by $second, by $third; all key columns needed: $allKeys") {
+  } test(s"inputs by x and y at once, by $second, by $third; all key columns needed: $allKeys", Slow) {
     withSQLConf(
       "spark.sql.requireAllClusterKeysForCoPartition" -> allKeys,
       "spark.sql.adaptive.enabled" -> "false",

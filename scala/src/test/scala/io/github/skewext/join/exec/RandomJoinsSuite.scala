@@ -73,7 +73,7 @@ class RandomJoinsSuite extends MultiJoinTest {
 
   private val runs = if (testAll) 40 else 12
 
-  test("random joins") {
+  test("random joins", Slow) {
     (RandomSeed.first until RandomSeed.first + runs).foreach { seed =>
       val c = cases.pureApply(Gen.Parameters.default, Seed(seed))
       withClue(s"seed $seed, $c: ") {

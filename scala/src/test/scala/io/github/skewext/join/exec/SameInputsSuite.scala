@@ -26,7 +26,7 @@ class SameInputsSuite extends MultiJoinTest {
     checkJoin(multiJoin(Seq(df, df), Seq("k"), Seq(Seq("k"), Seq("v")), suffixes = Seq("", "_2")))
   }
 
-  test("DataFrames that are made of one another") {
+  test("DataFrames that are made of one another", Slow) {
     val df = t
     checkFullJoin("k")(df, df.where("v > 1"), df.groupBy("k").agg(sum("v").as("s")))
     checkFullJoin("k")(df.where("v > 1"), df, df.select("k"))
@@ -44,7 +44,7 @@ class SameInputsSuite extends MultiJoinTest {
     checkFullJoin("k")(df, df.select("v", "k", "v"), df)
   }
 
-  test("joins of joins") {
+  test("joins of joins", Slow) {
     val df = t
     val other = table("k, w", "(2, 20), (3, 30)")
     val joined = fullJoin("k")(df, other)
@@ -60,7 +60,7 @@ class SameInputsSuite extends MultiJoinTest {
     assert(exchanges(nested).size === 4)
   }
 
-  test("the result in joins, unions, and set operations with itself and its inputs") {
+  test("the result in joins, unions, and set operations with itself and its inputs", Slow) {
     val df = t
     val joined = fullJoin("k")(df, table("k, w", "(2, 20), (3, 30)"))
     checkJoin(joined.join(joined, "k"))
@@ -74,7 +74,7 @@ class SameInputsSuite extends MultiJoinTest {
     checkJoin(joined.where("k is not null").join(joined.select("k").distinct(), "k"))
   }
 
-  test("views, common table expressions and subqueries") {
+  test("views, common table expressions and subqueries", Slow) {
     withTempView("joined", "t") {
       val df = t
       df.createOrReplaceTempView("t")

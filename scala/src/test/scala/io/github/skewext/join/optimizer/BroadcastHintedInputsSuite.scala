@@ -121,7 +121,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("two large inputs are shuffled, hinted ones are broadcast to their join") {
+  test("two large inputs are shuffled, hinted ones are broadcast to their join", Slow) {
     withAdaptive {
       for (roles <- Seq(
           Seq("required", "optional", "optional", "required"),
@@ -150,7 +150,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("random roles and hints: the same rows as Spark's") {
+  test("random roles and hints: the same rows as Spark's", Slow) {
     val allRoles = (1 to 4).foldLeft(Seq(Seq.empty[String])) { (found, _) =>
       found.flatMap(roles => Seq("required", "optional", "excluded").map(roles :+ _))
     }
@@ -174,7 +174,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("operators above and below: filters, a group-by of the key, a limit, another join") {
+  test("operators above and below: filters, a group-by of the key, a limit, another join", Slow) {
     withAdaptive {
       val df = join("required", "optional", "required")(input(0, 200), hinted(1), hinted(2))
       check(df.where("k > 10 AND v1 > 105"), broadcast = 2, shuffled = 0)
@@ -281,7 +281,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("hints of other strategies are not used, and keep their input from being broadcast") {
+  test("hints of other strategies are not used, and keep their input from being broadcast", Slow) {
     withAdaptive {
       withSQLConf(Threshold -> "1000000", BySize -> "true") {
         val roles = Seq("required", "optional")

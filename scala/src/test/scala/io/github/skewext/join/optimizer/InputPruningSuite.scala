@@ -48,7 +48,7 @@ class InputPruningSuite extends MultiJoinTest {
       s.requiredSchema.catalogString
     }
 
-  test("reads only used fields of structs") {
+  test("reads only used fields of structs", Slow) {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.selectExpr(
@@ -207,7 +207,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("pushes a limit into the only required input if the others are optional") {
+  test("pushes a limit into the only required input if the others are optional", Slow) {
     def limits(df: DataFrame): Seq[Boolean] =
       node(df).children.map(_.exists(_.isInstanceOf[LocalLimit]))
     def check(df: DataFrame, limited: Seq[Boolean]): Unit = {
@@ -300,7 +300,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("skips the join if a required input is empty at run time") {
+  test("skips the join if a required input is empty at run time", Slow) {
     // The join does not run, but the aggregate above it does.
     val none = input(1).where("w1 = 17")
     for (roles <- Seq(Seq("required", "required"), Seq("required", "excluded"))) {
@@ -317,7 +317,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("removes inputs that only repeat rows if duplicates do not matter") {
+  test("removes inputs that only repeat rows if duplicates do not matter", Slow) {
     val left = join(inputs: _*)("required", "optional", "optional")
     def inputsLeft(df: DataFrame): Int = {
       checkSame(df)
@@ -349,7 +349,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(inputsLeft(shown.select("k", "v0").distinct()) === 0)
   }
 
-  test("replaces constant columns only of required inputs") {
+  test("replaces constant columns only of required inputs", Slow) {
     val marked = inputs.zipWithIndex.map { case (df, i) => df.withColumn(s"c$i", lit(i)) }
     val joined = join(marked: _*)("required", "optional", "optional")
     val used = joined.selectExpr("k", "c0", "c0 + 1 AS d", "c1", "coalesce(c2, -1) AS e")
@@ -400,7 +400,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(says(join(inputs: _*)("required", "required", "optional"), "k IS NOT NULL"))
   }
 
-  test("reports distinct keys only if each key is in one row") {
+  test("reports distinct keys only if each key is in one row", Slow) {
     def once(df: DataFrame): Boolean = {
       val join = node(df)
       checkSame(df.groupBy("k").count())
@@ -433,7 +433,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("estimates rows, and column statistics for the cost-based optimizer") {
+  test("estimates rows, and column statistics for the cost-based optimizer", Slow) {
     withTable("s0", "s1", "s2", "s3") {
       (inputs :+ inputs(0).where("k IS NULL OR k < 3")).zipWithIndex.foreach { case (df, i) =>
         df.write.saveAsTable(s"s$i")

@@ -57,7 +57,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkSame(all.reduce(_ union _)).nonEmpty)
   }
 
-  test("makes an input required if a predicate rejects its nulls") {
+  test("makes an input required if a predicate rejects its nulls", Slow) {
     val narrowed = Seq(
       "v0 > 5" -> Seq(Required, Optional, Optional),
       "w1 IS NOT NULL" -> Seq(Optional, Required, Optional),
@@ -79,7 +79,7 @@ class PushdownSuite extends MultiJoinTest {
     checkFiltered(shown, narrowed.map(_._1).take(4))
   }
 
-  test("keeps the roles if predicates accept nulls") {
+  test("keeps the roles if predicates accept nulls", Slow) {
     val left = Seq(
       "w1 IS NULL OR w1 > 2",
       "w1 > 2 OR v2 > 207",
@@ -100,7 +100,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(roles(full.where("coalesce(w1, rand(1)) > 0.5")) === Seq(Optional, Optional, Optional))
   }
 
-  test("makes an input excluded if a column that is never null must be null") {
+  test("makes an input excluded if a column that is never null must be null", Slow) {
     val anti = full.where("v1 IS NULL")
     assert(roles(anti) === Seq(Optional, Excluded, Optional))
     assert(conditionsAbove(anti).isEmpty)
@@ -253,7 +253,7 @@ class PushdownSuite extends MultiJoinTest {
 
   private val leftRoles = Seq("required", "optional", "excluded")
 
-  test("pushes semi and anti joins into a required input") {
+  test("pushes semi and anti joins into a required input", Slow) {
     val other = input(3).where("v3 % 3 > 0").selectExpr("v3 - 300 AS x", "w3 AS y")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (how <- Seq("left_semi", "left_anti")) withClue(s"$how: ") {
@@ -307,7 +307,7 @@ class PushdownSuite extends MultiJoinTest {
     }
   }
 
-  test("pushes a predicate with a subquery into one required input") {
+  test("pushes a predicate with a subquery into one required input", Slow) {
     input(3).createOrReplaceTempView("other")
     val left = multiJoin(inputs, Seq("k", "l"), roles = leftRoles)
     for (predicate <- Seq(
@@ -364,7 +364,7 @@ class PushdownSuite extends MultiJoinTest {
   private def scans(df: DataFrame): Seq[FileSourceScanExec] =
     collect(df.queryExecution.executedPlan) { case s: FileSourceScanExec => s }
 
-  test("pushes predicates on keys to row groups, partitions and buckets of every table") {
+  test("pushes predicates on keys to row groups, partitions and buckets of every table", Slow) {
     val dataOf = inputs.zipWithIndex
     withTable(dataOf.flatMap { case (_, i) => Seq(s"rows$i", s"parts$i", s"buckets$i") }: _*) {
       for ((df, i) <- dataOf) {

@@ -39,7 +39,7 @@ class RewritesSuite extends MultiJoinTest {
     Seq("optional", "required", "optional"),
     Seq("excluded", "optional", "optional"))
 
-  test("pushes predicates on keys into every input of any role") {
+  test("pushes predicates on keys into every input of any role", Slow) {
     val cases = for {
       predicate <- Seq(
         "k = 4",
@@ -66,7 +66,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("keeps other predicates above the join") {
+  test("keeps other predicates above the join", Slow) {
     val joined = fullJoin("k", "l")(inputs: _*)
     for (predicate <- Seq(
         "v0 > 5 OR k = 4",
@@ -103,7 +103,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("does not push a user-defined function on the key into every input") {
+  test("does not push a user-defined function on the key into every input", Slow) {
     val even = udf((k: java.lang.Long) => k != null && k % 2 == 0)
     def callers(df: DataFrame): Int = {
       checkJoin(df)
@@ -141,7 +141,7 @@ class RewritesSuite extends MultiJoinTest {
     }
   }
 
-  test("filters null keys before the exchange if the join does not return them") {
+  test("filters null keys before the exchange if the join does not return them", Slow) {
     def filters(roles: String*): Seq[Boolean] = {
       val joined = multiJoin(inputs.take(roles.size), Seq("k", "l"), roles = roles)
       checkJoin(joined)
@@ -196,7 +196,7 @@ class RewritesSuite extends MultiJoinTest {
     operators(df).exists(_.spreadNullKeys)
   }
 
-  test("spreads rows with a null key over the tasks") {
+  test("spreads rows with a null key over the tasks", Slow) {
     val joined = checkFullJoin("k")(nulls(0), nulls(1), nulls(2))
     assert(spreads(joined))
     inGeneratedCode(checkJoin(again(joined)))
@@ -220,7 +220,7 @@ class RewritesSuite extends MultiJoinTest {
     withSQLConf("spark.sql.adaptive.enabled" -> "false")(assert(!spreads(again(joined))))
   }
 
-  test("does not spread null keys if an operator relies on their partition, or none are returned") {
+  test("does not spread null keys if an operator relies on their partition, or none are returned", Slow) {
     val joined = fullJoin("k")(nulls(0), nulls(1))
     def stays(df: DataFrame, numExchanges: Int): Unit = {
       checkJoin(df)
