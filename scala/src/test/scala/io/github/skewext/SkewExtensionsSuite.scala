@@ -40,7 +40,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(PythonApi.isEnabled(spark))
   }
 
-  test("where nobody sees it, nothing listens to queries for the tab in Spark's UI") {
+  test("without UI and event log no listener for the tab is registered") {
     assert(spark.sparkContext.uiWebUrl.isEmpty)
     assert(TestExplained.listeners(spark) === 0)
     checkJoin(fullJoin("k")(a, b))
@@ -226,7 +226,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
     }
   }
 
-  test("of a group of rules, one that fails does not keep the others from running") {
+  test("a rule that fails does not stop the other rules of its group") {
     var runs = 0
     object Failing extends Rule[LogicalPlan] {
       override def apply(plan: LogicalPlan): LogicalPlan = throw new IllegalStateException("a bug")

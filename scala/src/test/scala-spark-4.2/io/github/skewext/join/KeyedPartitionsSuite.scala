@@ -135,7 +135,7 @@ class KeyedPartitionsSuite extends StoragePartitionsTest {
     }
   }
 
-  test("what is above relies on keys being together, and on nothing else") {
+  test("an operator above relies only on equal keys being in one partition") {
     val join = fullJoin("k")(byKey.take(3): _*)
     val counts = join.groupBy("k").agg(count("*").as("n"))
     checkJoin(counts)

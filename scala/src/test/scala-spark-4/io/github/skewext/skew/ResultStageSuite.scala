@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ResultQue
 /** The last stage of an adaptive plan is a node of its own, and whatever looks for joins looks into it. */
 class ResultStageSuite extends SkewTest {
 
-  test("what was done with joins of the last stage is found") {
+  test("explains the splits of joins in the last stage") {
     val df = fullJoin("k")(skewed(0, 900, hot = 3), skewed(1, 40))
     val split = checkSplit(df)
     val plan = df.queryExecution.executedPlan.asInstanceOf[AdaptiveSparkPlanExec].executedPlan

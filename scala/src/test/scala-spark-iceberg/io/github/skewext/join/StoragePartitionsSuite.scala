@@ -200,7 +200,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("what is above relies on keys being together, and on nothing else", Slow) {
+  test("an operator above relies only on equal keys being in one partition", Slow) {
     val join = fullJoin("k")(buckets.take(3): _*)
     val counts = join.groupBy("k").agg(count("*").as("n"))
     checkJoin(counts)
@@ -239,7 +239,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("explain says how the inputs are read") {
+  test("explain shows how the inputs are read") {
     val df = fullJoin("k")(buckets.take(3): _*)
     val join = Explainer.explain(df.queryExecution).joins.head
     assert(join.execution.get.exchanges === 0)

@@ -173,7 +173,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("a key of several columns, of which any may be null") {
+  test("any column of a composite key may be null") {
     setMode(Target, CopyOnWrite)
     val merge = mergeOf("MNS").replace("t.k = s.k", "t.k = s.k AND t.txt = s.txt")
     spark

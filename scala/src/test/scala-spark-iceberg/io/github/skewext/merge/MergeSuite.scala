@@ -139,7 +139,7 @@ class MergeSuite extends MergeTest {
     }
   }
 
-  test("explain says why the source is left whole") {
+  test("explain gives the reason why the source is not split") {
     setMode("ice.db.plain", MergeOnRead)
     val (_, _, df) =
       merged("ice.db.plain", sql("ice.db.plain", source(hot = true, twice = false), "MN"))

@@ -35,7 +35,7 @@ class FilesOfIcebergSuite extends MergeTest {
     assert(written(partitioned = false, "none")._1 === 1)
   }
 
-  test("a join whose rows the table distributes is split as it is elsewhere", Slow) {
+  test("splits a join whose rows the table distributes", Slow) {
     withSQLConf(SkewConf.SKEW_MIN_GAIN.key -> "1.7") {
       assert(written(partitioned = true, "none") === ((0, Seq(SkewReason.FewFiles))))
       assert(written(partitioned = true, "hash")._1 === 1)

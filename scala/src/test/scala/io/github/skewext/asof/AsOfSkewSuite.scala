@@ -86,7 +86,7 @@ class AsOfSkewSuite extends SkewTest with AsOfTest with RetriedTasks {
   /** Half of its versions have one key. */
   private def hotVersions(maps: Int = 12): DataFrame = versions(1, 3000, hot = 2, maps = maps)
 
-  test("of hot versions, tasks before the join find the candidates", Slow) {
+  test("tasks before the join find the candidates of hot versions", Slow) {
     val cases = for {
       how <- Seq("left", "inner")
       direction <- Seq("backward", "forward", "nearest")

@@ -130,7 +130,7 @@ class AsOfToleranceSuite extends AsOfTables {
         rows(Versions(prices, "at")))
   }
 
-  test("a floating-point tolerance is taken as it is written") {
+  test("a floating-point tolerance is not rounded") {
     val epoch = 1700000000000000000L
     for {
       (spineTime, time, tolerance, isFound) <- Seq[(Any, Any, String, Boolean)](

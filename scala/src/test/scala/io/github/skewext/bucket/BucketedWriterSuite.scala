@@ -50,7 +50,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     assert(written(0, 0, 3).skewed.map(_.number) === Seq(2))
   }
 
-  test("one sorted file a bucket, and what was written", Slow) {
+  test("writes one sorted file per bucket and returns their sizes", Slow) {
     withAdaptive {
       withTable("t") {
         val written = write(data(500), "t", Seq("k"), buckets = 4)
@@ -217,7 +217,7 @@ class BucketedWriterSuite extends SortedBucketTest {
     assert(RunsAfterCommit.next.isEmpty)
   }
 
-  test("what others append to the table meanwhile is not counted", Slow) {
+  test("does not count rows that others append at the same time", Slow) {
     for (partitionBy <- Seq(Nil, Seq("p"))) withTable("t") {
       def append(rows: Int): WrittenBuckets =
         write(data(rows), "t", Seq("k"), buckets = 2, mode = "append", partitionBy = partitionBy)

@@ -134,7 +134,7 @@ class ConcurrentAppendsSuite extends SortedBucketTest with RetriedTasks {
     }
   }
 
-  test("rows that a configured committer loses are an error that tells how many, of which bucket", Slow) {
+  test("fails with the count and the buckets of rows that a committer loses", Slow) {
     for (partitionBy <- Seq(Nil, Seq("p"))) withTable("t") {
       append(data(10), partitionBy)
       LosesATask.task = -1

@@ -81,7 +81,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("what is counted") {
+  test("metrics") {
     val joined = a.join(b, "k")
     joined.collect()
     assert(merges(joined).map(_.metrics("numFiles").value) === Seq(9, 9))
@@ -171,7 +171,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("sorted by more than is asked for, by less, and otherwise", Slow) {
+  test("files sorted by more columns than required, by fewer, and by others", Slow) {
     withTables(sortBy = Some(Seq("k", "l"))) { case (t0, t1) =>
       checkMerged(t0.join(t1, "k"), 2)
       checkMerged(t0.drop("l").join(t1.drop("l"), "k"), 2)
@@ -197,7 +197,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("expressions that see rows as they are read keep them so") {
+  test("expressions that depend on the order of the scan keep that order") {
     for (own <- Seq(monotonically_increasing_id(), input_file_name(), rand(3))) {
       val kept = a.withColumn("own", own).join(b, Seq("k"), "left")
       kept.collect()
@@ -289,7 +289,7 @@ class MergeSortedFilesSuite extends SortedBucketTest {
     }
   }
 
-  test("files that are not sorted, although the table says so, fail the query") {
+  test("files that are not sorted as the table declares fail the query") {
     withTable("unsorted", "claimed") {
       withTempDir { folder =>
         data(0)

@@ -41,7 +41,7 @@ class PossibleBucketsSuite extends AnyFunSuite {
   private def in(x: Attribute, values: Any*): Expression =
     In(x, values.map(v => Literal.create(v, x.dataType)))
 
-  test("values of all bucket columns, however they are asked for") {
+  test("finds values of all bucket columns in any form of predicate") {
     def at(i: Integer, s: String): Int = bucketOf(Seq(a, b), i, UTF8String.fromString(s))
     val one = Right(Set(at(1, "x")))
     assert(possible(a, b)(EqualTo(a, Literal(1)), EqualTo(b, text("x"))) === one)
@@ -83,7 +83,7 @@ class PossibleBucketsSuite extends AnyFunSuite {
         Right(Set.empty))
   }
 
-  test("what leaves a bucket column open") {
+  test("predicates that do not bind a bucket column") {
     val b1 = EqualTo(b, text("x"))
     assert(possible(a, b)() === Left(BucketReason.NoCondition))
     assert(possible(a, b)(EqualTo(other, Literal(1))) === Left(BucketReason.NoCondition))
@@ -121,7 +121,7 @@ class PossibleBucketsSuite extends AnyFunSuite {
     assert(of(10)(many, many, many).isRight)
   }
 
-  test("types of which equal values may be in several buckets") {
+  test("types whose equal values may be in several buckets") {
     val struct = AttributeReference("s", new StructType().add("x", IntegerType))()
     val one = Literal.create(InternalRow(1), struct.dataType)
     assert(possible(struct)(EqualTo(struct, one)) === Left(BucketReason.HashUnknown))

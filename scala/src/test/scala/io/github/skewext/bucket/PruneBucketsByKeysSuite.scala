@@ -112,7 +112,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
     check(df, dim("(2, 2), (3, 3)"))
   }
 
-  test("where it must not, or cannot", Slow) {
+  test("prunes nothing if it must not or cannot", Slow) {
     val d = dim(few)
     val f = spark.table("f")
     checkNot(f.join(broadcast(d), Seq("a", "b"), "left"))

@@ -183,7 +183,7 @@ class PruneBucketsSuite extends BucketScanTest {
     case other => String.valueOf(other)
   }
 
-  test("all types: each row is found in one bucket, with what is written as SQL", Slow) {
+  test("all types: a literal in SQL finds each row in one bucket", Slow) {
     withTable("types") {
       val columns = Seq(
         "boolean" -> "v % 2 = 0",
@@ -254,7 +254,7 @@ class PruneBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("what Spark has found of one column stays, and a metadata column is no bucket column") {
+  test("keeps Spark's pruning by one column, and ignores metadata columns") {
     withTable("one", "m") {
       save(rows, "one", 16, "b")
       val df = sql("SELECT * FROM one WHERE b IN ('b1', 'b2')")
@@ -339,7 +339,7 @@ class PruneBucketsSuite extends BucketScanTest {
     if (crc.exists) crc.renameTo(new File(file.getParentFile, s".$renamed.crc"))
   }
 
-  test("nothing is said of buckets in a plan without bucketed tables") {
+  test("a plan without bucketed tables does not mention buckets") {
     assert(explained(spark.range(3).toDF("a").where("a = 1")).isEmpty)
     assert(checkAnswer(spark.range(3).toDF("a").where("a = 1")) === Seq(Row(1L)))
   }

@@ -31,7 +31,7 @@ class WriteCheckSuite extends AnyFunSuite {
     assert(ownFiles(Map.empty, Map.empty) === Right(Set.empty))
   }
 
-  test("tells missing rows by bucket") {
+  test("counts missing rows by bucket") {
     val part = missing(counted, file(0, a, 0) -> 5L, file(1, b, 1) -> 900L)
     assert(part === WriteCheck.Missing(Map(1 -> 7L), found = 5, isLeast = false))
     assert(missing(counted) === WriteCheck.Missing(Map(0 -> 5L, 1 -> 7L), 0, isLeast = false))
@@ -53,7 +53,7 @@ class WriteCheckSuite extends AnyFunSuite {
     assert(lost === WriteCheck.Missing(Map(0 -> 5L, 1 -> 7L), found = 0, isLeast = false))
   }
 
-  test("says how many rows are missing, of which buckets, and what to do") {
+  test("the error names the count of missing rows, their buckets, and the cure") {
     val message = missing(Map((0, 0) -> 5L, (0, 1) -> 2000L), file(0, a, 1) -> 800L).message("db.t")
     assert(
       message === "The write to db.t lost rows: its tasks wrote 2,005 rows, and 1,205 of them are " +

@@ -72,7 +72,7 @@ class OrJoinSuite extends OrJoinTest {
       scans(df).map(_.output.map(_.name).toSet) === Seq(Set("e", "p", "v"), Set("e", "p", "v")))
   }
 
-  test("parts of other types read a side as often as explain says") {
+  test("parts of other join types read a side as often as explain shows") {
     def reads(joinType: String) = scans(check(query(joinType, "a.e = b.e OR a.p = b.p")))
       .groupBy(_.tableIdentifier.get.table)
       .map { case (name, all) => name -> all.size }

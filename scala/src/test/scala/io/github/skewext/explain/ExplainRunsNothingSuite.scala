@@ -34,7 +34,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
     check(sql(query))
   }
 
-  test("joins of many inputs, asked for and written as Spark's") {
+  test("joins of many inputs, by name and as chains of Spark's joins") {
     val inputs = (0 until 4).map(skewed(_, 60))
     check(fullJoin("k")(inputs: _*).where("k > 3 AND v1 > 2").orderBy("v2"))
     check(multiJoin(inputs, Seq("k"), roles = Seq("required", "optional", "required", "excluded")))

@@ -37,7 +37,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
       throw new IllegalStateException("such a plan\nwas never seen")
   }
 
-  test("a join that was asked for: planned, not run") {
+  test("a join by name that is planned but not run") {
     val ran = udf((v: Long) => if (v >= 0) throw new IllegalStateException("run") else v)
     val df = three.withColumn("x", ran(col("v0")))
     val join = one(df)
@@ -101,7 +101,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(newest.skew.isEmpty && newest.execution.map(_.exchanges) === Some(1))
   }
 
-  test("what is pushed into the inputs, and what is written there") {
+  test("predicates pushed into the inputs and predicates written there") {
     val above = three.where("k > 5")
     val join = one(above)
     assert(join.inputs.forall(_.pushed.exists(_.contains("> 5"))), join)
@@ -116,7 +116,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(one(inner).execution.get.nullKeys === "none in the result")
   }
 
-  test("what files are asked for") {
+  test("filters that are pushed to files") {
     withTempPath { path =>
       val dir = path.getCanonicalPath
       def rows(i: Int) = spark.range(20).selectExpr("int(id % 5) AS k", s"id AS v$i")

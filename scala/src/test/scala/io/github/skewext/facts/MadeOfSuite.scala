@@ -105,7 +105,7 @@ class MadeOfSuite extends AnyFunSuite {
     assert(parts(join).isEmpty)
   }
 
-  test("what is not in the list") {
+  test("expressions that are not in the list") {
     for (node <- Seq(
         a,
         SortExec(Nil, global = true, a),

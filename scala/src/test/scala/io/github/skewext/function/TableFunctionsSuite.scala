@@ -326,7 +326,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_query_report('x')")("the argument 'query' must be a number, not x.")
   }
 
-  test("nothing runs before rows are asked for") {
+  test("runs nothing before an action") {
     val query = "skewext_skew_report(TABLE(b), 'k', partitions => 3)"
     var df: DataFrame = null
     assert(jobsOf {

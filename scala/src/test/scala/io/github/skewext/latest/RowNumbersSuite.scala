@@ -156,7 +156,7 @@ class RowNumbersSuite extends AsOfTest {
       numbered("n = 1 AND a + rand(1) >= 0"),
       Some("it is not deterministic")))
 
-  test("others are not rewritten, and explain says why if they keep the first row") {
+  test("does not rewrite others; explain gives the reason if they keep the first row") {
     withRows {
       for ((name, query, why) <- leftAlone) withClue(s"$name: ") {
         val df = check(query, latest = 0)
@@ -187,7 +187,7 @@ class RowNumbersSuite extends AsOfTest {
     assert(RewriteRowNumbers.leftToSpark(plan) === Seq("streaming input"))
   }
 
-  test("of equal rows it is one of the first, with their other columns") {
+  test("returns one of several first rows, with its other columns") {
     withRows {
       val query = numbered("n = 1", order = "u DESC")
       val df = sql(query)
@@ -293,7 +293,7 @@ class RowNumbersSuite extends AsOfTest {
     }
   }
 
-  test("explain says that it is rewritten") {
+  test("explain shows the rewrite") {
     withRows {
       val df = sql(numbered("n = 1"))
       val Seq(join) = SqlInternals.withActive(spark)(Explainer.explain(df.queryExecution)).joins

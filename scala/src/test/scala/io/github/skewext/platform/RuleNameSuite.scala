@@ -13,7 +13,7 @@ class RuleNameSuite extends AnyFunSuite {
     }
   }
 
-  test("not another rule, nor a rule of somebody else with the same last part") {
+  test("does not match another rule, or a foreign rule with the same last part") {
     val others = Seq(
       "org.example.SpreadNullKeys",
       "NullKeys",

@@ -84,7 +84,7 @@ class KeyProfileSuite extends AnyFunSuite {
     assert(p.rows(one.partition(Partitions)) >= 2)
   }
 
-  test("keys that were asked for are counted, however rare") {
+  test("counts requested keys even if they are rare") {
     val asked = profile(Seq(77L, 78L, 79L)).frequent(0)
     val keys = Seq.tabulate(20000)(_.toLong) ++ Seq(78L, 78L)
     val p = merged(keys.grouped(6000).map(profile(_, asked = asked)).toSeq)

@@ -94,7 +94,7 @@ class BlocksInGroupsSuite extends GroupsTest {
     }
   }
 
-  test("of a slice's keys: the others' rows are left out, and what a filter cannot tell apart") {
+  test("skips rows whose keys the slice lacks, except false positives of the filter") {
     inTask(TestMemory.limited(Long.MaxValue)) {
       val slice = (0 until 700).map(r => r % 7 * 100 -> s"s$r")
       val other = (0 until 2000).map(r => r -> s"o$r")

@@ -173,7 +173,7 @@ class GroupsMemorySuite extends GroupsTest {
     }
   }
 
-  test("another task takes what was given up for sorting: rows go to files first") {
+  test("another task takes memory that was freed for sorting: rows are spilled first") {
     val page = 1L << 16
     val inputs = large.take(2)
     val rows = inputs.map(_.size).sum

@@ -135,7 +135,7 @@ class GroupsSuite extends GroupsTest {
     }
   }
 
-  test("hashing, sorting, and going over are what the settings ask for") {
+  test("the settings choose hashing, sorting, or a switch from one to the other") {
     val inputs = samples.toMap.apply("duplicates in all inputs")
     def kind(settings: GroupingSettings): Class[_] =
       TestTask.run(TestMemory.limited(Long.MaxValue)) { _ =>

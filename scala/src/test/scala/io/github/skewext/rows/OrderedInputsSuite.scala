@@ -136,7 +136,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("no order, where that is asked for; and the plan keeps to what it was planned with", Slow) {
+  test("no order on request, and a plan keeps the setting that it was planned with", Slow) {
     withSortedTables("k") { tables =>
       withSQLConf(Order -> "none") {
         val joined = checkFullJoin("k")(tables: _*)
@@ -160,7 +160,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("natural order of keys that differ late, or not in what is compared first", Slow) {
+  test("natural order of keys that differ late, or not in the compared prefix", Slow) {
     val long = "'eight by' || "
     val keys = Seq(
       "k" -> Seq(
@@ -213,7 +213,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("a table that is not sorted as its metadata says") {
+  test("a table that is not sorted as its metadata declares") {
     withTempPath { path =>
       withTable("plain", "unsorted", "s0") {
         val df = input(0).where("k IS NOT NULL").orderBy(col("k").desc).coalesce(1)

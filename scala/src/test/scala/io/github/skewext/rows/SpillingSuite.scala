@@ -83,7 +83,7 @@ class SpillingSuite extends MultiJoinTest {
       }: _*)
   }
 
-  test("a task that goes over to sorting spills, and says how much") {
+  test("a task that switches to sorting spills and reports the amount") {
     withSQLConf(MaxRows -> "10", "spark.sql.shuffle.partitions" -> "1") {
       val df = fullJoin("k")(input(0, 500, 50), input(3, 300, 50))
       checkJoin(df)

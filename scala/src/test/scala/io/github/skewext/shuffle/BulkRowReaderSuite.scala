@@ -69,7 +69,7 @@ class BulkRowReaderSuite extends SparkFunSuite {
     }
   }
 
-  test("a row is valid until the next one is asked for, whatever hasNext reads") {
+  test("a row is valid until the next one is requested, whatever hasNext reads") {
     val expected = rows(Seq.fill(5000)(random.nextInt(100)))
     val actual = read(inPieces(write(expected), 50))
     expected.foreach { row =>

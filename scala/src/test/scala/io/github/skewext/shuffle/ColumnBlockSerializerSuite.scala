@@ -228,7 +228,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     }
   }
 
-  test("random tables of random types, in batches of which some have nulls") {
+  test("random tables of random types, in batches with and without nulls") {
     for (seed <- 0 until 20) withClue(s"seed $seed: ") {
       val r = new Random(seed)
       val types = Seq.fill(r.nextInt(70))(allTypes(r.nextInt(allTypes.size)))
@@ -362,7 +362,7 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     assert(sizes.distinct.size === 1 && sizes.head > 5000 * 30)
   }
 
-  test("what only rows can have") {
+  test("types that only rows support") {
     val others = Seq(
       DecimalType(19, 2),
       ArrayType(LongType),

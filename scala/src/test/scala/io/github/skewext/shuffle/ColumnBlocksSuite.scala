@@ -41,7 +41,7 @@ class ColumnBlocksSuite extends SharedSparkSession {
     (sizes, rows + sizes.size)
   }
 
-  test("long strings of which a batch has one copy do not fill the heap") {
+  test("long strings that a batch stores once do not fill the heap") {
     // So many different letters that they are not packed.
     val text = UTF8String.fromBytes(Array.tabulate(1 << 20)(i => (32 + i % 95).toByte))
     val (sizes, rows) = blocksOf(Iterator.fill(2)(batchOf(text)))

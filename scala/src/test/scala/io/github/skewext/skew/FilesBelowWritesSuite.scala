@@ -133,7 +133,7 @@ class FilesBelowWritesSuite extends SkewTest {
     assert(write(valued(join("full", maps = 1))).splits.map(_.slices.size) === Seq(3))
   }
 
-  test("a join that is left whole for its files says so", Slow) {
+  test("explain names files as the reason why a join is not split", Slow) {
     withSQLConf(GainOfThree) {
       val whole = write(valued(join("full", maps = 1)), by = Seq("g"))
       assert(whole.splits.isEmpty)
@@ -145,7 +145,7 @@ class FilesBelowWritesSuite extends SkewTest {
     }
   }
 
-  test("a join whose rows are shuffled before they are written is split as it is elsewhere", Slow) {
+  test("splits a join whose rows are shuffled before the write", Slow) {
     withSQLConf(GainOfThree) {
       val one = join("full", maps = 1)
       for (df <- Seq(

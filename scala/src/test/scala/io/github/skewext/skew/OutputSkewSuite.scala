@@ -118,7 +118,7 @@ class OutputSkewSuite extends SkewTest {
     assert(hot.groupBy(_.getInt(0)).values.map(_.length).max < Many * Many / 2)
   }
 
-  test("of two inputs that is sliced whose rows can be told apart", Slow) {
+  test("slices the input whose rows can be distinguished", Slow) {
     // By its size it would be either.
     val rows = checkSplitByOutput(fullJoin("k")(input(0, Many).select("k"), input(1, Many)))
     assert(rows.input === 1)
@@ -135,7 +135,7 @@ class OutputSkewSuite extends SkewTest {
     assert(reasons(one) === Seq(SkewReason.OneBlock))
   }
 
-  test("a partition that is skewed in bytes, and in what comes out as well", Slow) {
+  test("a partition that is skewed in bytes and in output", Slow) {
     withSQLConf(Threshold -> "8000", Advisory -> "6000", SkewConf.SKEW_MIN_GAIN.key -> "1") {
       val join = checkSplit(fullJoin("k")(input(0, Many), input(1, 40)))
       val withOutput = join.splits
@@ -187,7 +187,7 @@ class OutputSkewSuite extends SkewTest {
     checkSplitByOutput(multiJoin(both, Seq("j", "k")))
   }
 
-  test("what needs a key together above the join leaves it whole", Slow) {
+  test("does not split below an operator that needs a key in one task", Slow) {
     val df = fullJoin("k")(input(0, Many), input(1, Many)).groupBy("k").agg(count("*"), max("v0"))
     checkWhole(df)
     assert(reasons(df) === Seq(SkewReason.KeysTogether))
@@ -235,7 +235,7 @@ class OutputSkewSuite extends SkewTest {
     }
   }
 
-  test("below Spark's own joins only where that is asked for") {
+  test("splits Spark's own joins only on request") {
     withSQLConf(Mode -> SkewConf.OutputSkew.MultiJoin) {
       val own = keyed(0, Many, "l").join(keyed(1, Many, "r"), col("l") === col("r"), "full")
       checkWhole(own)

@@ -26,7 +26,7 @@ class RequiredLayoutSuite extends SkewTest {
   private def grouped: DataFrame =
     joined.groupBy((col("v1") % 7).as("g")).agg(count("*").as("n"))
 
-  test("what is wanted of something above the join, and not of the join, is no obstacle", Slow) {
+  test("a requirement on an operator above the join is no obstacle", Slow) {
     for ((df, shuffles) <- Seq(
         // Spark drops this repartition, as the rows are grouped by the same.
         (grouped.repartition(col("g")), 3),
@@ -65,7 +65,7 @@ class RequiredLayoutSuite extends SkewTest {
     }
   }
 
-  test("what the join itself is wanted to give, it gives") {
+  test("the join provides the distribution that is required of it") {
     for (df <- Seq(
         joined.repartition(col("l")),
         joined.where("v0 > 3").repartition(col("l")),

@@ -67,7 +67,7 @@ class RowSkewSuite extends CompressedSkewTest {
     assert(counted.get === df.count())
   }
 
-  test("as many rows, of which no key has many") {
+  test("many rows without a hot key") {
     for (how <- Seq("semi", "anti")) {
       val df = join(few("l"), keys("r", hot = false), how, "merge")
       checkWhole(df)

@@ -233,7 +233,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("what is wanted above the join", Slow) {
+  test("requirements above the join", Slow) {
     val joined = t("hot").join(t("b"), Seq("k"), "left")
     def grouped(by: String) = joined.groupBy(by).agg(max("v0"), max("s0"), sum(length(col("s1"))))
     val multi = fullJoin("k")(t("hotgroups"), t("sorted1"))
@@ -287,7 +287,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("what the plan, its metrics and the explanation say") {
+  test("plan, metrics and explanation") {
     withTable("allhot") {
       write(tableOf(0, 1200, hot = 4, maps = 8), "allhot")
       withSQLConf(Advisory -> "3000") {
@@ -311,7 +311,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("where somebody else reads the files, the first slice is all of the bucket") {
+  test("the first slice is the whole bucket if another operator reads the files") {
     val rows = spark.range(0, 40, 1, Buckets).queryExecution.sparkPlan
     def of(specs: ShufflePartitionSpec*) =
       SlicedBucketsExec(specs, Map(1 -> Nil), rows)

@@ -59,7 +59,7 @@ trait SplitMemoryTest extends SkewTest {
  */
 class SplitMemorySuite extends SplitMemoryTest {
 
-  test("what a piece keeps does not fit", Slow) {
+  test("the rows that a piece keeps exceed the memory", Slow) {
     withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
       val large = wide(skewed(0, 150000, hot = 3), "s0")
       val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
@@ -89,7 +89,7 @@ class SplitMemoryOfOneTaskSuite extends SplitMemoryTest {
 
   override protected def sparkConf: SparkConf = super.sparkConf.set("spark.task.cpus", "2")
 
-  test("of the others a piece keeps only what its slice can meet, however much there is", Slow) {
+  test("a piece keeps only rows of other inputs that its slice can match", Slow) {
     val hot = wide(skewed(0, 50000, hot = 3), "s0")
     // The pieces would spill these rows if they kept them.
     val inputs = Seq(1 -> 600, 2 -> 700).map { case (i, shared) =>

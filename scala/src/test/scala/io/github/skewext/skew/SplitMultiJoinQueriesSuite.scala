@@ -13,7 +13,7 @@ import org.apache.spark.sql.{DataFrame, Row}
 /** What is above and below a multi-way join with skewed partitions: whether it may be split there. */
 class SplitMultiJoinQueriesSuite extends SkewTest {
 
-  test("what needs a key together above the join vetoes this join alone", Slow) {
+  test("an operator that needs a key in one task prevents only this split", Slow) {
     val joined = fullJoin("k")(hotFirst(3): _*)
     val above = Seq(
       joined.groupBy("k").agg(count("*"), sum("v0")),

@@ -26,7 +26,7 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("tasks are told to run where Spark's own reads of the same would be") {
+  test("tasks prefer the locations of Spark's own shuffle reads") {
     val join = checkSplit(fullJoin("k")(hotFirst(3): _*))
     withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "true") {
       for (child <- join.children) {

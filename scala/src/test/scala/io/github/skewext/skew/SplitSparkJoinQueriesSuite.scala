@@ -29,7 +29,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("what relies on the key or its order above", Slow) {
+  test("operators above that rely on the key or its order", Slow) {
     val l = left(0)
     val df = join(l, right(2), "left", "merge")
     for (above <- Seq(
@@ -187,7 +187,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     assert(splitJoins(whole).isEmpty)
   }
 
-  test("what is computed between joins is not computed for the product of all inputs") {
+  test("evaluates projections between joins before the product of all inputs") {
     val calls = spark.sparkContext.longAccumulator
     val counted = udf { (v: Long) =>
       calls.add(1)

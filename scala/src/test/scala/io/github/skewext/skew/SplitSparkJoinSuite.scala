@@ -92,7 +92,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("one map task wrote what is skewed: tasks share its block by what is in the rows", Slow) {
+  test("tasks divide a skewed block of one map task by the content of rows", Slow) {
     def slices(df: DataFrame) = checkSplit(df).splits.partitions.flatMap(_.slices)
     val oneMap = skewed(0, 800, 2, maps = 1).withColumnRenamed("k", "l")
     for (how <- Seq("inner", "left", "full")) {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.{AnalysisException, DataFrame}
 /** Which technique `auto` chooses, and why. */
 class AutoTechniqueSuite extends SkewJoinTest {
 
-  test("auto broadcasts what is small, else leaves it to splits, and says why", Slow) {
+  test("auto broadcasts small sides, else relies on splits, and gives the reason", Slow) {
     def how(df: DataFrame) = explained(df).map(_.origin.text).distinct.mkString("\n")
     val split = check(large, small, "k", "full", "auto")
     assert(made(split) === Seq("adaptive"))
@@ -65,7 +65,7 @@ class AutoTechniqueSuite extends SkewJoinTest {
     }
   }
 
-  test("what auto has chosen is not stopped, what was named is") {
+  test("limits stop a named technique, and not the choice of auto") {
     val unknown = small.localCheckpoint()
     val exploded = small.withColumn("c", explode(array_repeat(lit(1L), 100)))
     withSQLConf(BroadcastBelow -> "10m", SkewConf.SKEW_JOIN_MAX_BROADCAST.key -> "20k") {

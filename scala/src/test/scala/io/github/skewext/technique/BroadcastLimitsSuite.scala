@@ -39,7 +39,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
 
   private def error(body: => Any): String = intercept[AnalysisException](body).getMessage
 
-  test("what is known to be too large is refused before anything runs") {
+  test("rejects a side that is known to be too large before anything runs") {
     withSQLConf(Limit -> "100") {
       joins.foreach { join =>
         val message = error(join.of(small))
@@ -170,7 +170,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
     assert(BroadcastLimit.size(1 << 20) === "1.0 MiB" && BroadcastLimit.size(1 << 30) === "1.0 GiB")
   }
 
-  test("what turns out to be too large is refused when the driver has built it", Slow) {
+  test("rejects a side that is too large once the driver has built it", Slow) {
     withSQLConf(Limit -> "100") {
       joins.foreach { join =>
         val df = join.of(unknown)
@@ -224,7 +224,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
     }
   }
 
-  test("in plans that are not adaptive what has no known size is refused") {
+  test("rejects a side of unknown size in plans that are not adaptive") {
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {
       joins.foreach(join => assert(error(join.of(unknown)).contains("of unknown size"), join))
       // What is known may be wrong: the join looks at what has been built.

@@ -77,7 +77,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("rows of the small side without a match come out once, whatever its table looks like", Slow) {
+  test("returns unmatched rows of the small side once, for any layout of its table", Slow) {
     // One row for each key, or several; keys that fit a long, or do not.
     val distinct = small.groupBy("k").agg(max("v30").as("v30"))
     val cases = for (how <- Seq("right", "full"); rows <- Seq(small, distinct)) yield (rows, how)
@@ -126,7 +126,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       stock.join(stock.select("k"), Seq("k"), "left"))
   }
 
-  test("what is above is pushed through it, and changes the type of the join") {
+  test("predicates above are pushed through and change the join type") {
     val full = skewJoin(large, small, "k", "full", Technique, onSide("right"))
     val stock = large.join(small, Seq("k"), "full")
     def above(df: DataFrame) = df.where("v0 > 7 AND k < 30").select("k", "v30")

@@ -173,7 +173,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
       stock.join(stock.groupBy("k").count(), "k").where("count > 3 AND v0 > 5"))
   }
 
-  test("what is wrong with options is said at once") {
+  test("rejects wrong options when called") {
     def error(options: (String, String)*): String = intercept[AnalysisException](
       skewJoin(large, small, "k", "full", Technique, options.toMap)).getMessage
     assert(error("chunks" -> "0").contains("The option chunks must be a whole number between 1"))

@@ -146,7 +146,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("of a hot key on the right of a semi or anti join one row a task is enough", Slow) {
+  test("semi and anti joins keep one row per hot key and task on the right", Slow) {
     for (how <- Seq("left_semi", "left_anti")) {
       val df = checkSalted(left, right, "k", how, Map("side" -> "right"), Hot)
       val Seq(l, r) = salted(df)
@@ -182,7 +182,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
   private def how(df: DataFrame): String =
     contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
-  test("without a hot key it is Spark's join as it is") {
+  test("without a hot key it is Spark's join unchanged") {
     val l = skewed(0, 100)
     for (how <- Seq("inner", "full")) {
       val df = check(l, right.where("k <> 9"), "k", how, Technique)
@@ -192,7 +192,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("salts depend on the row and the task, and spread rows that cannot be told apart") {
+  test("salts depend on row and task, and spread equal rows") {
     def cells(df: DataFrame): Seq[Map[Int, Int]] = {
       df.collect()
       val Seq(l, _) = salted(df)
@@ -223,7 +223,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(hashed.values.max < 2 * hashed.values.sum / 4)
   }
 
-  test("rows with a null in the key are spread, or dropped where they cannot come out", Slow) {
+  test("spreads rows with a null in the key, or drops them if they cannot match", Slow) {
     val nulls = left.withColumn("k", when(col("v0") % 2 === 0, col("k")))
     def nullCells(how: String): Int = {
       val df = checkSalted(nulls, right, "k", how, Map("side" -> "left"), Hot)
@@ -436,7 +436,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(error(lit(1), lit(2), lit(3)).contains("3 values, but the join compares 1 columns"))
   }
 
-  test("what is wrong with options is said at once") {
+  test("rejects wrong options when called") {
     def error(options: Map[String, String], hot: Seq[Column]*): String =
       intercept[AnalysisException](
         skewJoin(left, right, "k", "full", Technique, options, hot)).getMessage

@@ -26,7 +26,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("none is Spark's join as it is") {
+  test("none is Spark's join unchanged") {
     val df = check(large, small, "k", "inner", "none")
     assert(made(df) === Seq("none"))
     assert(collect(df.queryExecution.executedPlan) { case j: SortMergeJoinExec => j }.size === 1)
@@ -130,7 +130,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("a side twice, of which a correlated subquery reads the same table") {
+  test("a side twice, with a correlated subquery on the same table") {
     withTempView("few", "many") {
       spark.sql(
         "CREATE TEMPORARY VIEW few AS SELECT CAST(x AS smallint) AS k, CAST(y AS float) AS j, " +
@@ -203,7 +203,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("what is wrong is said at once") {
+  test("rejects wrong arguments when called") {
     def error(body: => Any): String = intercept[AnalysisException](body).getMessage
     val unknown = error(skewJoin(large, small, "k", "full", "magic"))
     assert(unknown.contains("no technique 'magic'") && unknown.contains("broadcast_map"))

@@ -96,7 +96,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("a hint in a common table expression that Spark computes once is left out, and says so", Slow) {
+  test("ignores a hint in a CTE that Spark computes once, with a warning", Slow) {
     withTempView("l", "s") {
       // The query returns the square of the rows with the hot key.
       skewed(0, 120, hot = 2).createOrReplaceTempView("l")
@@ -202,7 +202,7 @@ class TechniqueHintsSuite extends SkewJoinTest {
     }
   }
 
-  test("a hint on a subquery of a predicate has no effect, and the explanation says why") {
+  test("a hint on a subquery of a predicate has no effect, which explain notes") {
     withTempView("l", "s") {
       large.createOrReplaceTempView("l")
       small.createOrReplaceTempView("s")

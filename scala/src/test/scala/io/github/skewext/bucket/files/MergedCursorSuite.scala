@@ -104,7 +104,7 @@ class MergedCursorSuite extends AnyFunSuite {
     intercept[SparkException](merged.next())
   }
 
-  test("what the readers of a task's files hold") {
+  test("memory of the readers of a task's files") {
     val mb = 1L << 20
     val files = Seq(Seq(10 * mb, 20 * mb), Seq(1024 * mb), Nil)
     assert(SortedFiles.estimate(files, share = 1) === SortedFiles(2, 128 * mb))

@@ -208,7 +208,7 @@ class QueryReportSuite extends SkewTest {
     assert((last() \ "query").extract[Long] < (none \ "query").extract[Long])
   }
 
-  test("an event log tells the same, compressed or not, in one file or several") {
+  test("an event log gives the same report, compressed or not, in one file or several") {
     val df = skewed(0, 800, 2)
       .join(skewed(1, 60).withColumnRenamed("k", "r"), col("k") === col("r"), "full")
     df.collect()

@@ -126,7 +126,7 @@ class SkewReportSuite extends MultiJoinTest {
     }
   }
 
-  test("a join: rows of hot keys in both, and what comes out of it") {
+  test("a join: rows of hot keys on both sides and in the output") {
     val left =
       spark.range(0, 9000, 1, 4).select(when(col("id") % 3 === 0, 7).otherwise(col("id")).as("k"))
     val right = spark
@@ -173,7 +173,7 @@ class SkewReportSuite extends MultiJoinTest {
     assert(sparkContext.getLocalProperty("callSite.short") === suiteName)
   }
 
-  test("sizes are measured where that is asked for") {
+  test("measures sizes on request") {
     val df = spark.range(0, 1000, 1, 4).select((col("id") % 7).as("k"), lit("x" * 100).as("v"))
     // Two columns of eight bytes with nulls in eight, and the length: 4 + 8 + 16 + 104.
     assert((input(report(Seq("k"), withBytes = true)(df), 0) \ "row_bytes").extract[Long] === 132)
@@ -204,7 +204,7 @@ class SkewReportSuite extends MultiJoinTest {
     }
   }
 
-  test("what cannot be a key is refused") {
+  test("rejects columns that cannot be keys") {
     def fails(message: String)(body: => Any): Unit = {
       val error = intercept[AnalysisException](body)
       assert(error.getMessage.contains(message))

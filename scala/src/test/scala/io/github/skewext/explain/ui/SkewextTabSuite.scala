@@ -90,7 +90,7 @@ class SkewextTabSuite extends SkewTest {
     seen("<h3" + row).takeRight(4)
   }
 
-  test("what explain says is in the page, and a bar for each task", Slow) {
+  test("the page has the explanation and a bar for each task", Slow) {
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
       val chain = hotFirst(3).reduce(_.join(_, Seq("k"), "full"))
       val ordered = withSkewed(_.sortWithinPartitions("k"))
@@ -120,7 +120,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("stages that look for keys before a join are told from those that join") {
+  test("distinguishes stages that search keys from stages that join") {
     val l = skewed(0, 3000, 3, maps = 12).withColumnRenamed("k", "l")
     val r = skewed(1, 20).withColumnRenamed("k", "r")
     val df = l.join(r, col("l") === col("r"), "full")
@@ -204,7 +204,7 @@ class SkewextTabSuite extends SkewTest {
     }
   }
 
-  test("what is secret, or very long, is not told in full") {
+  test("redacts secrets and shortens long texts") {
     withSQLConf("spark.sql.redaction.string.regex" -> "secret_\\w+") {
       val many = (0 until 2000).mkString("k IN (", ", ", ")")
       val id = run(split().where(s"s0 <> 'secret_word' AND ($many OR k IS NULL)"))
@@ -272,7 +272,7 @@ class SkewextTabSuite extends SkewTest {
     assert(seen(queryPage(ids.head)).contains("No joins of such a query are remembered."))
   }
 
-  test("what has failed is left out, and said once") {
+  test("leaves out failed parts and logs the failure once") {
     assert(Guard.failures.filter(_.contains("Spark's UI")) === Set.empty)
   }
 

@@ -152,7 +152,7 @@ class InputsSuite extends MultiJoinTest {
     assert(joinedRows.length === products.sum + keysOf.flatten.count(_.isEmpty))
   }
 
-  test("columns of all types come out as they went in") {
+  test("returns columns of all types unchanged") {
     def wide(i: Int) = spark
       .range(0, 6, 1, 2)
       .selectExpr(

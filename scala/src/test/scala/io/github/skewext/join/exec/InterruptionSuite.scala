@@ -10,7 +10,7 @@ import org.apache.spark.TaskKilledException
 /** A task that is killed while all that it needs is in its memory. */
 class InterruptionSuite extends MultiJoinTaskTest {
 
-  test("a killed task ends while the combinations of one key come out") {
+  test("a killed task ends while it returns the combinations of one key") {
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       val joined =
         join(Required, Required)(0, Array(() => rows(1000, keys = 1), () => rows(1000, keys = 1)))
@@ -23,7 +23,7 @@ class InterruptionSuite extends MultiJoinTaskTest {
     }
   }
 
-  test("a killed task ends where no key comes out") {
+  test("a killed task ends while it returns no rows") {
     val n = 4 * KillCheck.StepsUnchecked
     TestTask.run(TestMemory.limited(1 << 26)) { context =>
       val joined =

@@ -37,7 +37,7 @@ class OpenInputsSuite extends MultiJoinTaskTest {
     assert(openAtATime(task(0, _)) === expected)
   }
 
-  test("a slice is read first, an input whose keys are asked for last") {
+  test("reads a slice first and an input whose keys are looked up last") {
     val opened = openAtATime(
       new MultiJoinIterator(task, _, slice = 4, sliceKeys = KeyFilter.ofBytes(100)).toScala)
     assert(opened.map(_.head) === Seq(4, 0, 1, 2, 3, 5))

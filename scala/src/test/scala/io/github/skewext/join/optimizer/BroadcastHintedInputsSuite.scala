@@ -99,7 +99,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("explained as asked for, with the roles of all inputs") {
+  test("explains the hint with the roles of all inputs") {
     val Seq(one) =
       explained(join("required", "optional", "excluded")(input(0, 200), hinted(1), hinted(2)))
     assert(one.origin.status === Origin.AskedFor)
@@ -250,7 +250,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("of required inputs that all have the hint, the largest is not broadcast") {
+  test("does not broadcast the largest of required inputs that all have the hint") {
     withAdaptive {
       val large = broadcast(input(0, 200))
       val df = join("required", "required")(hinted(1), large)
@@ -266,7 +266,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("of hinted tables whose sizes are not known yet, the first is not broadcast") {
+  test("does not broadcast the first of hinted tables of unknown size") {
     withSQLConf("spark.sql.catalog.v2" -> classOf[InMemoryTableCatalog].getName) {
       // In tests, Spark rejects a request for the size of such a table.
       input(1, 200).writeTo("v2.t1").create()

@@ -416,7 +416,7 @@ class InputPruningSuite extends MultiJoinTest {
     assert(!once(join(input(0), notNull(1))("required", "required")))
   }
 
-  test("of inputs that are not shown only keys are read, also below a filter") {
+  test("reads only the keys of excluded inputs, also below a filter") {
     withTempPath { dir =>
       val files = inputs.zipWithIndex.map { case (df, i) =>
         df.write.parquet(s"$dir/$i")

@@ -165,7 +165,7 @@ class PushdownSuite extends MultiJoinTest {
     assert(checkJoin(negative).size === 1)
   }
 
-  test("keeps predicates above that may fail for keys that do not come out") {
+  test("keeps predicates above the join that may fail for keys that the join drops") {
     val a = table("k, va", "(1, 1)")
     val b = table("k, vb", "(0, 7)")
     val c = table("k, vc", "(1, 9)")

@@ -70,7 +70,7 @@ class CutRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
-  test("intervals that overlap, one of which contains all") {
+  test("overlapping intervals, and one that contains all others") {
     for (on <- Seq("a.lo < b.hi AND b.lo < a.hi", "a.lo <= b.hi AND b.lo <= a.hi AND a.id < b.id"))
       cut(s"SELECT a.id, b.id FROM i a JOIN i b ON $on")
   }
@@ -108,7 +108,7 @@ class CutRangeJoinsSuite extends RangeJoinTest {
     whole("SELECT a.id, b.id FROM a JOIN b ON a.int_s <= b.int_e AND b.text_s <= a.text_e")
   }
 
-  test("explain says that the join was cut") {
+  test("explain shows the cut") {
     val df = cut(s"SELECT p.id, i.id FROM p JOIN i ON $In")
     val origin = Explainer.explain(df.queryExecution).joins.head.origin
     assert(origin.text.startsWith("range join (point in interval) became a join on equal keys"))

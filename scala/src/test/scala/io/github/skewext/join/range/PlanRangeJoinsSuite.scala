@@ -69,7 +69,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     checkLeft(inner.replace("SELECT", "SELECT /*+ SHUFFLE_REPLICATE_NL(b) */"), RangeReason.Hint)
   }
 
-  test("a hint of Databricks' range join has no effect, and the explanation says so") {
+  test("Databricks' range join hint has no effect, which explain notes") {
     for (hint <- Seq("RANGE_JOIN(a, 10)", "range_join(b, 0.5), BROADCAST(b)")) {
       val df = spark.sql(inner.replace("SELECT", s"SELECT /*+ $hint */"))
       assertSameRows(df.collect().toSeq, rowsWhenOff(spark.sql(inner)), "Spark without the hint")

@@ -76,7 +76,7 @@ class PartitionOutputSuite extends AnyFunSuite {
     }
   }
 
-  test("counts come out as they went in") {
+  test("counts survive serialization") {
     val arrays = Gen.listOf(
       Gen.frequency(
         5 -> Gen.const(0),
@@ -159,7 +159,7 @@ class PartitionOutputSuite extends AnyFunSuite {
     }
   }
 
-  test("inputs of which nothing is known") {
+  test("inputs without statistics") {
     val known = Some(sketch(0, layout, cold(0, 10) :+ (hash(-1) -> 9000)))
     assert(PartitionOutput.of(Seq(known, None), 1).isEmpty)
     assert(PartitionOutput.of(Nil, 1).isEmpty)

@@ -16,7 +16,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
     IndexedSeq(none, hot, none, none)
   }
 
-  test("a small partition of which much comes is cut by rows, all blocks together") {
+  test("slices a small partition with a large output by rows, across blocks") {
     val inputs = Seq(input(Optional, 10, 20, 10), input(Optional, 30, 10))
     assert(planned(inputs, settings) === Left(SkewReason.NotSkewed))
     val split = only(planned(inputs, settings, output(12000, Seq(0, 1))))
@@ -60,7 +60,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
         Left(SkewReason.LittleGain))
   }
 
-  test("output: an input whose rows can be told apart, or its blocks, or nothing") {
+  test("output skew: slices distinguishable rows, else blocks, else nothing") {
     val alike = input(Optional, false, 20, 20, 20)
     val alikeOneBlock = input(Optional, false, 60)
     val cuttable = input(Optional, 60)
@@ -83,7 +83,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
     assert(planned(aggregated, settings, hot) === Left(SkewReason.InputNotSliceable))
   }
 
-  test("much goes in and much comes out: smaller slices") {
+  test("large input and large output: smaller slices") {
     val inputs = Seq(input(Required, 100, 100, 100, 100), input(Required, 100))
     val bySize = only(planned(inputs, settings))
     val both = only(planned(inputs, settings, output(30000, Seq(0, 1))))

@@ -114,7 +114,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
   }
 
   test(
-    "every slice meets all of the other inputs: not if one of them must not be in several tasks") {
+    "does not split if another input must not be replicated") {
     val large = input(Optional, 100, 100, 100, 100)
     val small = input(Optional, 8, 2)
     val once = small.copy(replicable = false)
@@ -149,7 +149,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(!only(planned(Seq(input(Optional, 100, 100, 100, 100), empty), settings)).residual)
   }
 
-  test("of an input that is not shown only the keys are read, by one task") {
+  test("one task reads only the keys of an excluded input") {
     for (role <- Seq(Excluded, Present)) {
       val split = only(planned(Seq(input(Required, 10), input(role, 200, 200)), settings))
       assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
@@ -204,7 +204,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(plan(60) === Left(SkewReason.LittleGain))
   }
 
-  test("nothing about which tasks must agree is done with inputs that may change") {
+  test("plans no residual and no marks if inputs are not repeatable") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     for (inputs <- Seq(
         Seq(hot, small.copy(stable = () => false)),
@@ -222,7 +222,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
   }
 
-  test("null keys are divided by what is in the rows, if that is there again") {
+  test("divides null keys by the content of rows, if that is repeatable") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     def split(inputs: SkewInput*) = only(planned(inputs, settings))
     assert(split(hot, small).tasks.map(nullKeysOf).toSet.size === 1 + split(hot, small).slices.size)
@@ -250,7 +250,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(asked(100, 100, 100, 100) === Set("stable", "cuttable"))
   }
 
-  test("where rows were counted, a partition has as many bytes as they would have in others") {
+  test("estimates the bytes of a partition from counted rows") {
     // 400 bytes, of rows that would be 1,000 elsewhere.
     val hot = input(Optional, 120, 80, 80, 120).copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
     def plan(input: SkewInput) =
@@ -281,7 +281,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(plan(few) === Left(SkewReason.NotSkewed))
   }
 
-  test("blocks of rows so light that they must be equal are not divided by what is in them") {
+  test("does not divide blocks of tiny, equal rows by their content") {
     def plan(weight: Double, blocks: Long*) = planned(
       Seq(
         input(Required, blocks: _*).copy(weights = IndexedSeq(1.0, weight, 1.0, 1.0)),
@@ -352,7 +352,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(planned(Seq(input(Required, 10), asked), settings) === Left(SkewReason.LittleGain))
   }
 
-  test("of two skewed inputs that is sliced whose slices end first") {
+  test("slices the one of two skewed inputs whose slices end first") {
     val split = only(
       planned(
         Seq(input(Required, 300), input(Required, Seq.fill(40)(60L): _*)),

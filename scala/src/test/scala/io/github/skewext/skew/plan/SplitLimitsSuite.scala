@@ -88,7 +88,7 @@ class SplitLimitsSuite extends SkewPlannerTest {
     }
   }
 
-  test("following what a limit says makes the longest task shorter, and ends") {
+  test("following the advice of a limit shortens the longest task until no limit remains") {
     val all = for {
       inputs <- Seq(oneBlock, blocks)
       factor <- Seq(1.0, 1.5, 4.0, 40.0)
@@ -130,7 +130,7 @@ class SplitLimitsSuite extends SkewPlannerTest {
     assert(plan.map(_.suffix) === Right(""))
   }
 
-  test("a split says why the partition that takes longest is not shorter") {
+  test("a split gives the reason why the longest partition is not shorter") {
     // Partition 2 cannot be cut, and takes longer than the pieces of partition 1.
     val two = SkewInput(
       Required,

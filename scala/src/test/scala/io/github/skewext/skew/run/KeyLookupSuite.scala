@@ -98,7 +98,7 @@ class KeyLookupSuite extends SharedSparkSession {
     assert(read === Seq(1, 2, 3, 4, 5))
   }
 
-  test("a slice is read until all keys are met, and not for keys that nobody has") {
+  test("reads a slice until all keys are met, and not for keys that no slice has") {
     def read(small: Seq[Option[Long]]): Int = TestTask.run(plenty) { context =>
       val wanted = new KeyLookup(keys, context)
       val of = Seq.fill(2)(UnsafeProjection.create(types))
@@ -116,7 +116,7 @@ class KeyLookupSuite extends SharedSparkSession {
     assert(read(Nil) === 0)
   }
 
-  test("nothing is read for keys that nobody has") {
+  test("reads nothing for keys that no slice has") {
     assert(through(plenty, Nil, Seq(Some(1L))) === ((Nil, 0)))
     assert(through(plenty, Seq(None), Seq(None, Some(1L))) === ((Nil, 0)))
   }
@@ -203,7 +203,7 @@ class KeyLookupSuite extends SharedSparkSession {
 
   private def some(keys: Long*): Seq[Option[Long]] = keys.map(Some(_))
 
-  test("slices tell together which keys are met, in whatever order the keys come") {
+  test("slices combine their marks in any order of keys") {
     val small = None +: some(5, 1, 2, 2, 3, 4)
     val slices = Seq(some(1, 9, 9, 1), None +: some(4), Nil, some(1, 3, 8))
     assert(known(small, slices).map(_.toSet) === Some(Set(1L, 3L, 4L)))
@@ -218,7 +218,7 @@ class KeyLookupSuite extends SharedSparkSession {
     assert(known(some(1, 2, 3), Nil) === None)
   }
 
-  test("slices whose tasks had other keys, if as many, tell nothing together") {
+  test("slices do not combine marks if their tasks had different keys") {
     def met(keys: Long*) = MatchedKeys(KeySetFingerprint.of(keys.toArray), new java.util.BitSet)
     assert(met(1, 2, 3).or(met(1, 2, 3)).isDefined)
     // Fewer; others; others with the same sum; others with the same xor.
@@ -227,7 +227,7 @@ class KeyLookupSuite extends SharedSparkSession {
     }
   }
 
-  test("nothing is known of keys that are not told apart") {
+  test("keys that cannot be distinguished are not marked") {
     val slices = Seq(some(1, 9), some(3))
     // Two bits of hash for nine keys; one key needs none.
     assert(known(some(1L to 9L: _*), slices, hashBits = 2) === None)

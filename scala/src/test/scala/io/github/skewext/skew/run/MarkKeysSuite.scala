@@ -13,7 +13,7 @@ class MarkKeysSuite extends SkewTest {
     .set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
     .set("spark.kryo.registrationRequired", "true")
 
-  test("Kryo with classes that nobody has registered: semi and anti joins, pieces and residuals", Slow) {
+  test("Kryo without registered classes: semi and anti joins, pieces and residuals", Slow) {
     val large = skewed(1, 3000, hot = 3, maps = 12).withColumnRenamed("k", "r")
     val few = skewed(0, 40, keys = 9).withColumnRenamed("k", "l")
     for (how <- Seq("left_semi", "left_anti")) {

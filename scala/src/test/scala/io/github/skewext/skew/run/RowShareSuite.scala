@@ -34,7 +34,7 @@ class RowShareSuite extends AnyFunSuite {
     }
 
   for ((what, columns) <- Seq("bytes" -> plain, "columns" -> withDouble)) {
-    test(s"by $what: each row is in one share, and all shares are alike") {
+    test(s"by $what: each row is in one share, and shares are of similar size") {
       val unsafe = UnsafeProjection.create(columns.map(_.dataType).toArray)
       for (n <- Seq(2, 3, 5, 64)) {
         val found = shares(RowShare.of(columns), _.map(unsafe))(rows(columns.size), n)
@@ -45,7 +45,7 @@ class RowShareSuite extends AnyFunSuite {
     }
   }
 
-  test("values that may come out otherwise the next time do not count") {
+  test("ignores values that are not repeatable") {
     val share = RowShare.of(withDouble)
     val unsafe = UnsafeProjection.create(withDouble.map(_.dataType).toArray)
     val found = Seq[Int => Double](_.toDouble, _ / 7.0).map { double =>
@@ -54,7 +54,7 @@ class RowShareSuite extends AnyFunSuite {
     assert(found.head === found(1))
   }
 
-  test("where nothing but the key tells rows apart, they cannot be divided") {
+  test("cannot divide rows that differ only in the key") {
     val double = attribute("d", DoubleType)
     assert(RowShare.possible(plain, Seq(key)))
     assert(!RowShare.possible(Seq(key), Seq(key)))
