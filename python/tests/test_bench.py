@@ -131,7 +131,7 @@ def test_a_plan_of_comet_has_its_native_exchanges() -> None:
     assert difference(wanted, found) == "plan has 5 NativeExchange for 6"
 
 
-def test_what_is_fetched_is_complete(tmp_path: Path) -> None:
+def test_fetched_files_are_complete(tmp_path: Path) -> None:
     make = "import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); sys.exit(int(sys.argv[2]))"
 
     def fetched(status: str) -> Path:

@@ -114,7 +114,7 @@ def test_hinted_inputs_are_broadcast(spark: SparkSession, roles: list[str]) -> N
         assert multiset(joined.collect()) == multiset(expected)
 
 
-def test_explain_says_why_a_hint_is_not_used(spark: SparkSession) -> None:
+def test_explain_gives_the_reason_for_an_unused_hint(spark: SparkSession) -> None:
     one = spark.range(5).withColumnRenamed("id", "k")
     said = str(explain(multi_join(one, sf.broadcast(one), one.hint("merge"), on="k")))
     assert "hint: broadcast not used (no other input is required" in said

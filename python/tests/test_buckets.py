@@ -161,7 +161,7 @@ def test_streams_are_refused(spark: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_explain_tells_what_is_merged(spark: SparkSession) -> None:
+def test_explain_shows_merged_files(spark: SparkSession) -> None:
     for table in ("t0", "t1"):
         for _ in range(2):
             skewext.write_bucketed(visits(spark), table, "user", 2, mode="append")
@@ -361,7 +361,7 @@ def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
     assert_same_rows(rows, expected)
 
 
-def test_what_was_written_is_not_known() -> None:
+def test_unknown_counts_of_written_rows() -> None:
     written = skewext.WrittenBuckets("spark_catalog.default.t", [], [], 5.0, known=False)
     assert "written" in str(written)
     assert "not known" in str(written)

@@ -141,7 +141,7 @@ cases = st.sampled_from(sorted(TABLES)).flatmap(
 
 
 @pytest.mark.slow
-def test_the_answer_is_that_of_all_buckets(
+def test_pruned_buckets_give_the_same_answer(
     spark: SparkSession, duck: duckdb.DuckDBPyConnection
 ) -> None:
     pruned: Counter[bool] = Counter()

@@ -111,7 +111,9 @@ def engines(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_keys_and_what_looks_like_keys(spark: SparkSession, engines: Engines, case: Case) -> None:
+def test_keys_and_columns_that_look_like_keys(
+    spark: SparkSession, engines: Engines, case: Case
+) -> None:
     frame = spark.sql(case.sql)
     ours = comparable(frame.collect(), frame.columns)
     stock = engines.stock_sql([case.sql])

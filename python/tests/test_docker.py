@@ -20,7 +20,7 @@ def copied() -> list[str]:
     return [word for line in sources for word in line.split()]
 
 
-def test_what_is_copied_is_there_and_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     ignored = (FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = [line[1:] for line in ignored if line.startswith("!")]
     assert ignored[1] == "*"

@@ -236,7 +236,7 @@ def test_suffixes(t1: DataFrame, t2: DataFrame) -> None:
     refused(PySparkTypeError, "suffix of input 1", t1, t2, on="k", suffixes=["_a", 3])
 
 
-def test_suffixes_that_do_not_tell_apart(t1: DataFrame) -> None:
+def test_suffixes_that_are_not_distinct(t1: DataFrame) -> None:
     with pytest.raises(AnalysisException, match="a_x"):
         multi_full_join(t1, t1, on="k", suffixes=["_x", "_x"])
     with pytest.raises(AnalysisException):

@@ -44,7 +44,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_notebook_is_that_of_the_script(script: Path) -> None:
+def test_the_notebook_matches_its_script(script: Path) -> None:
     notebook = nbformat.read(script.with_suffix(".ipynb"), as_version=4)
     assert sources(notebook) == sources(notebooks.from_script(script)), (
         "run build-tools/notebooks.py"

@@ -56,7 +56,7 @@ def test_full_join_of_three(t1: DataFrame, t2: DataFrame, t3: DataFrame) -> None
     check(multi_full_join(t1, t2, t3, on="k"), [t1, t2, t3], ["k"])
 
 
-def test_the_chain_is_that_of_coalesced_keys(spark: SparkSession) -> None:
+def test_equals_a_chain_of_joins_on_coalesced_keys(spark: SparkSession) -> None:
     one = table_of(spark, [("key1", 1), ("key2", 2)], "k string, a int")
     two, three, four = (
         table_of(spark, [("key3", n)], f"k string, {name} int") for n, name in enumerate("bcd")
@@ -264,7 +264,7 @@ def test_cached_inputs(t1: DataFrame, t2: DataFrame) -> None:
         cached.unpersist()
 
 
-def test_nulls_come_out_alone(spark: SparkSession) -> None:
+def test_null_keys_match_nothing(spark: SparkSession) -> None:
     one = table_of(spark, [(None, 1), (None, 2)], "k int, a int")
     two = table_of(spark, [(None, 3)], "k int, b int")
     joined = multi_full_join(one, two, on="k", indicator="i")

@@ -73,7 +73,7 @@ def test_every_module_is_drawn_once() -> None:
     assert sorted(names) == sorted({unit(module) for module in MODULES})
 
 
-def test_nothing_imports_what_stands_above_it() -> None:
+def test_modules_import_only_from_below() -> None:
     assert upwards(EDGES) == []
 
 

@@ -44,7 +44,7 @@ def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return str(folder / "app"), number
 
 
-def test_a_dataframe_its_number_the_last_and_its_log_tell_the_same(
+def test_dataframe_id_last_query_and_log_give_the_same_report(
     spark: SparkSession, event_log: tuple[str, int]
 ) -> None:
     path, number = event_log

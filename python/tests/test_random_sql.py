@@ -78,7 +78,7 @@ class Silent(Engines):
         pass
 
 
-def test_queries_name_only_what_there_is() -> None:
+def test_queries_name_only_existing_columns() -> None:
     for example, label in examples(Silent(), Plan(1, 300)):
         names = {table.name: tuple(c.name for c in table.columns) for table in example.tables}
         kept = pruned(example.query, names)

@@ -52,7 +52,7 @@ def test_unreleased_becomes_the_section_of_the_version() -> None:
         ("# Changelog\n", "0.2.0", "no section"),
     ],
 )
-def test_what_is_refused(text: str, version: str, says: str) -> None:
+def test_rejects_versions_and_changelogs(text: str, version: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         released(text, version, "2025-02-03")
 
@@ -82,7 +82,7 @@ def test_the_changelog_of_the_tree_can_be_released_or_was() -> None:
         assert section(released(text, "999.0.0", "2025-02-03"), "999.0.0")
 
 
-def test_what_is_not_released_has_a_development_version() -> None:
+def test_unreleased_code_has_a_development_version() -> None:
     """The wheel said 0.2.0 though it had what came after."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     version = (ROOT / "version.txt").read_text(encoding="utf-8").strip()
@@ -202,7 +202,7 @@ def test_a_source_distribution_has_the_same_bytes_each_time(
         (["DRY_RUN=1", "ALL_LINES=1"], None, True, False, True),
     ],
 )
-def test_what_make_asks_for(
+def test_options_that_make_passes(
     variables: list[str], version: str | None, dry: bool, skips: bool, several: bool
 ) -> None:
     made = subprocess.run(

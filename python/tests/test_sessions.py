@@ -107,7 +107,7 @@ def users_jar(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_configure_keeps_what_the_environment_gives(
+def test_configure_keeps_settings_of_the_environment(
     run: RunScript, users_jar: Path, tmp_path: Path
 ) -> None:
     conf = tmp_path / "conf"
@@ -306,7 +306,7 @@ join(spark)
     )
 
 
-def test_doctor_tells_a_missing_jar_extension_and_name_apart(
+def test_doctor_distinguishes_missing_jar_extension_and_name(
     run: RunScript, tmp_path: Path
 ) -> None:
     copy = tmp_path / "skewext-copy.jar"

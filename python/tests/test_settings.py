@@ -92,7 +92,7 @@ def test_builder_settings_are_kept(jar: str) -> None:
     assert options[EXTENSIONS] == f"some.Ext,{EXTENSION}"
 
 
-def test_what_is_there_is_not_repeated(jar: str) -> None:
+def test_existing_settings_are_not_repeated(jar: str) -> None:
     options = fresh(
         spark_jars="hdfs://host/libs/skewext.jar,/x/a.jar",
         spark_sql_extensions=f"{EXTENSION},some.Ext",

@@ -212,7 +212,7 @@ def test_a_python_function_of_both_sides(spark: SparkSession) -> None:
         assert f"skew_join by {technique.name}: " in str(skewext.explain(joined))
 
 
-def test_explain_says_what_was_chosen(spark: SparkSession) -> None:
+def test_explain_shows_the_chosen_technique(spark: SparkSession) -> None:
     left = spark.range(300).selectExpr("id % 50 AS k0", "id AS a")
     right = spark.range(9).selectExpr("id * 8 AS k0", "id AS b")
     joined = skew_join(left, right, "k0", "full")
@@ -326,7 +326,7 @@ def test_errors(
 
 
 @pytest.mark.slow
-def test_on_is_what_a_join_of_sparks_takes(spark: SparkSession) -> None:
+def test_on_accepts_all_forms_of_sparks_join(spark: SparkSession) -> None:
     left, right = CASES[next(n for n, case in CASES.items() if len(case.keys) > 1)].frames(spark)
     other = right.withColumnsRenamed({"k0": "l0", "k1": "l1"})
     named: list[Any] = ["k0", ["k0"], ("k0", "k1")]

@@ -157,7 +157,7 @@ def test_values_without_a_type_in_python_come_as_text(spark: SparkSession) -> No
     assert skew_report(df, "k").hot_keys[0].key.startswith("-0019-01-01")
 
 
-def test_sizes_are_measured_when_asked_for(visits: DataFrame) -> None:
+def test_sizes_are_measured_on_request(visits: DataFrame) -> None:
     wide = visits.withColumn("text", sf.lit("x" * 1000))
     assert skew_report(wide, "k").df.row_bytes < 100
     assert 1000 < skew_report(wide, "k", sizes=True).df.row_bytes < 1100

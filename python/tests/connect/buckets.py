@@ -50,7 +50,7 @@ def test_every_mode(spark: SparkSession) -> None:
     assert (nothing.files, nothing.rows, nothing.known) == (0, 0, True), nothing
 
 
-def test_spark_takes_the_buckets_for_what_they_are(spark: SparkSession) -> None:
+def test_spark_joins_the_buckets_without_a_shuffle(spark: SparkSession) -> None:
     written = skewext.write_bucketed(visits_of(spark), "visits", "user", 4)
     assert (written.known, written.rows) == (True, 1000)
     assert len(spark.table("visits").inputFiles()) == 4
@@ -60,7 +60,7 @@ def test_spark_takes_the_buckets_for_what_they_are(spark: SparkSession) -> None:
     assert joined.count() == 1000
 
 
-def test_folders_of_which_one_is_null_and_a_large_bucket(spark: SparkSession) -> None:
+def test_a_null_folder_and_a_large_bucket(spark: SparkSession) -> None:
     skewed = spark.range(300).selectExpr(
         "if(id < 290, 1, id) AS k", "nullif(string(id % 3), '0') AS part", "id AS v"
     )

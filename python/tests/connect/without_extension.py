@@ -35,7 +35,9 @@ def a(spark: SparkSession) -> DataFrame:
         ("write_bucketed", lambda a: skewext.write_bucketed(a, "t", "k", 2)),
     ],
 )
-def test_what_the_server_needs(a: DataFrame, what: str, call: Callable[[DataFrame], Any]) -> None:
+def test_errors_name_what_the_server_needs(
+    a: DataFrame, what: str, call: Callable[[DataFrame], Any]
+) -> None:
     words = f"has no skewext, which {what} needs.*jar and spark.sql.extensions="
     with pytest.raises(PySparkRuntimeError, match=words):
         call(a)
