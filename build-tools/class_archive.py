@@ -1,11 +1,10 @@
-"""Write an archive of Spark's classes, with which the JVMs of tests start in half of the time.
+"""Write an archive of Spark's classes, which halves the start time of the JVMs of tests.
 
     build-tools/class_archive.py target/spark-3.5/classes.jsa
 
-A session loads some fifteen thousand classes before its first query is done, and checks each: up to
-four seconds of a processor, in each of the sessions that tests start. From an archive they are
-mapped as they are (class data sharing). The JVM takes an archive only with the class path and the
-Java that it was made with, and starts as usual with others, so nothing depends on it.
+A session loads and verifies about 15,000 classes before its first query ends, which takes up to
+four seconds of processor time. The JVM maps classes from an archive instead (class data sharing).
+With another class path or another Java it ignores the archive, so nothing depends on it.
 """
 
 import os
@@ -14,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# What most tests do. The session's own files go with the folder.
+# The operations of most tests. The session's files are in the folder, which is removed.
 SESSION = """
 import sys
 from pyspark.sql import SparkSession

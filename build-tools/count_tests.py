@@ -1,7 +1,7 @@
 """Print the slowest tests and `N passed, N failed` of a ScalaTest run; fail where it failed.
 
-It reads the text that ScalaTest's file reporter leaves. The JUnit reports of sbt are not used:
-they show a cancelled test as one that passed, and nothing of a test JVM that died.
+It reads the text of ScalaTest's file reporter. The JUnit reports of sbt show a cancelled test as
+passed, and lack the tests of a JVM that died.
 """
 
 import re
@@ -19,7 +19,7 @@ SECONDS = {"hour": 3600.0, "minute": 60.0, "second": 1.0, "millisecond": 0.001}
 
 
 def slowest(text: str) -> list[str]:
-    """The tests that took longest. Which suite a line is of it does not say: several JVMs write."""
+    """The tests that took longest, without their suites: lines of several JVMs are mixed."""
     found = []
     for test in filter(None, map(DURATION.match, text.splitlines())):
         parts = re.findall(r"(\d+) ([a-z]+?)s?(?:,|$)", test["time"])
@@ -37,7 +37,7 @@ def main(report: str) -> int:
         re.MULTILINE,
     )
     if suites is None or tests is None:
-        print(f"The Scala suites did not come to an end: no totals in {report}.", file=sys.stderr)
+        print(f"The Scala suites did not finish: no totals in {report}.", file=sys.stderr)
         return 1
     passed, failed, *left_out = map(int, tests.groups())
     aborted = int(suites.group(1))

@@ -1,12 +1,12 @@
-"""Runs a smoke test with every Python and every patch release of PySpark of the default line.
+"""Run a smoke test with every Python and every patch release of PySpark of the default line.
 
     build-tools/matrix.py                 every Python that is here, with the PySpark we test with
     build-tools/matrix.py --full          and every other patch release, with one Python
     build-tools/matrix.py --pyspark 3.5.0 --python 3.9
 
-Pythons are looked for on PATH and where pyenv keeps them; one that is not here is said, not
-fetched. A PySpark is installed once, to .cache/matrix, and shared by all Pythons. What the jar
-calls must be in each release, too, whether the smoke test calls it or not: `doctor` looks.
+It finds Pythons on PATH and in the folder of pyenv, and reports those that are missing. All
+Pythons share the PySpark releases in .cache/matrix. `doctor` checks that a release has all classes
+and methods that the jar calls.
 """
 
 import argparse
@@ -127,14 +127,14 @@ def pairs(options, pythons):
 
 
 def find(version):
-    """The path of that Python, if it is here."""
+    """The path of that Python; None if it is missing."""
     versions = Path.home() / ".pyenv" / "versions"
     here = [shutil.which(f"python{version}"), *sorted(versions.glob(f"{version}.*/bin/python"))]
     return next((str(path) for path in here if path and is_python(path, version)), None)
 
 
 def is_python(path, version):
-    """Of a version that is not the chosen one pyenv puts a command on PATH that only fails."""
+    """Whether the command works: pyenv also puts commands on PATH that only fail."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([path, "-c", code], capture_output=True, text=True)
     return done.stdout.strip() == version
@@ -157,7 +157,7 @@ def smoke(python, release):
 
 
 def installed(release):
-    """The folder with that PySpark; nothing is there of an installation that broke off."""
+    """The folder with that PySpark. An installation that fails leaves no folder."""
     folder = CACHE / f"pyspark-{release}"
     if not folder.exists():
         making = CACHE / "making"

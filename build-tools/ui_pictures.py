@@ -1,8 +1,8 @@
-"""Takes the pictures of the tab in Spark's UI for docs/ui.md: docs/images/ui-*.png.
+"""Take the pictures of the tab in Spark's UI for docs/ui.md: docs/images/ui-*.png.
 
     .venv/bin/python build-tools/ui_pictures.py
 
-Runs a few queries with joins, and has Chromium take the pages. Run it after a change of these
+It runs a few queries with joins and renders their pages in Chromium. Run it after a change of these
 pages. It needs the jar (`make jar`), and Chromium or Chrome on PATH, or CHROME with its path.
 """
 
