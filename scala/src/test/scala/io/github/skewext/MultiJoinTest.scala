@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, 
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 import org.apache.spark.sql.test.SharedSparkSession
@@ -80,14 +81,16 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
   /** The cases of a slow test: none in `make test`. */
   protected def slow[A](cases: A*): Seq[A] = if (testSlow) cases else Nil
 
-  protected val Slow: io.github.skewext.Slow.type = io.github.skewext.Slow
+  protected def Slow: io.github.skewext.Slow.type = io.github.skewext.Slow
 
-  private val leavesOutSlow = sys.env.get("SKEWEXT_TEST_QUICK").contains("1") && !testSlow
+  private def leavesOut(test: String, tags: Seq[Tag]): Boolean =
+    sys.env.get("SKEWEXT_TEST_QUICK").contains("1") && !testSlow &&
+      tags.exists { case slow: SlowTag => slow.includes(test); case _ => false }
 
   /** `make test` leaves out slow tests. */
   override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
       position: Position): Unit =
-    if (leavesOutSlow && tags.exists { case slow: SlowTag => slow.includes(name); case _ => false }) {
+    if (leavesOut(name, tags)) {
       ignore(name, tags: _*)(body)
       allRun = false
     } else {
