@@ -54,7 +54,18 @@ class ReplanningSuite extends ReplanningTest {
   private val tried = if (testAll) new Random(4).shuffle(all).take(84) else covering(all)
 
   for ((name, some) <- tried.groupBy(_._1.name).toSeq.sortBy(_._1)) {
-    test(s"the rows are right when the plan changes: $name", Slow("Spark's joins in place of the operator", "broadcast side with unmatched rows", "filters and projections of batches", "latest rows", "multi-way join of columns", "roles", "sampled keys of Spark's joins", "split by force", "split of an as-of join")) {
+    test(
+      s"the rows are right when the plan changes: $name",
+      Slow(
+        "Spark's joins in place of the operator",
+        "broadcast side with unmatched rows",
+        "filters and projections of batches",
+        "latest rows",
+        "multi-way join of columns",
+        "roles",
+        "sampled keys of Spark's joins",
+        "split by force",
+        "split of an as-of join")) {
       for ((c, change, (place, build)) <- some) {
         withClue(s"$place: ${change.name}: ")(check(c, change, build))
       }

@@ -2,16 +2,17 @@ package io.github.skewext
 
 import org.scalatest.Tag
 
-/** A test that takes two seconds or more. `make test` leaves it out. */
-class SlowTag extends Tag("io.github.skewext.Slow") {
+/**
+ * A test that takes two seconds or more. `make test` leaves it out.
+ *
+ * @param ends of tests in a loop, those whose titles end in one of these; none for all.
+ */
+private[skewext] class SlowTag(ends: String*) extends Tag("io.github.skewext.Slow") {
 
-  def includes(test: String): Boolean = true
+  def includes(test: String): Boolean = ends.isEmpty || ends.exists(test.endsWith)
 }
 
-object Slow extends SlowTag {
+private[skewext] object Slow extends SlowTag {
 
-  /** Of tests in a loop, those whose titles end in one of these. */
-  def apply(ends: String*): SlowTag = new SlowTag {
-    override def includes(test: String): Boolean = ends.exists(test.endsWith)
-  }
+  def apply(ends: String*): SlowTag = new SlowTag(ends: _*)
 }

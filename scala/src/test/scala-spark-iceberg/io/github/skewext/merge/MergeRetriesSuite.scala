@@ -16,7 +16,9 @@ class MergeRetriesSuite extends MergeTest with RetriedTasks {
   private val SourceTasks = 6
 
   for (stable <- Seq(true, false)) {
-    test(s"map tasks of the source run again with ${if (stable) "the same" else "other"} values", Slow) {
+    test(
+      s"map tasks of the source run again with ${if (stable) "the same" else "other"} values",
+      Slow) {
       val id = col("id")
       val text = md5(id.cast("string").cast("binary")).as("txt")
       write(spark.range(60).select(id.as("k"), id.as("v"), text), "ice.db.target")

@@ -74,30 +74,40 @@ class MergeSuite extends MergeTest {
   } {
     val isChecked = kinds.contains('M')
 
-    if (testAll || (i + j) % 2 == 0) test(s"$kinds, $mode, the source is skewed", Slow("M, copy-on-write, the source is skewed", "MN, copy-on-write, the source is skewed", "MNS, merge-on-read, the source is skewed", "MS, merge-on-read, the source is skewed")) {
-      setMode("ice.db.plain", mode)
-      val legal = sql("ice.db.plain", source(hot = true, twice = false), kinds)
-      val plan = planOf(checkLegal("ice.db.plain", legal))
-      assert(reasonsIn(plan).contains(SkewReason.MergeTarget) === isChecked, plan)
-      if (!isChecked) {
-        checkSplit(plan)
-      } else {
-        assert(!isSplitByUs(plan) && !isSplitBySpark(plan), plan)
-        val twice = sql("ice.db.plain", source(hot = true, twice = true), kinds)
-        assert(restoring("ice.db.plain")(findsTwice(runMerge(twice))))
+    if (testAll || (i + j) % 2 == 0)
+      test(
+        s"$kinds, $mode, the source is skewed",
+        Slow(
+          "M, copy-on-write, the source is skewed",
+          "MN, copy-on-write, the source is skewed",
+          "MNS, merge-on-read, the source is skewed",
+          "MS, merge-on-read, the source is skewed")) {
+        setMode("ice.db.plain", mode)
+        val legal = sql("ice.db.plain", source(hot = true, twice = false), kinds)
+        val plan = planOf(checkLegal("ice.db.plain", legal))
+        assert(reasonsIn(plan).contains(SkewReason.MergeTarget) === isChecked, plan)
+        if (!isChecked) {
+          checkSplit(plan)
+        } else {
+          assert(!isSplitByUs(plan) && !isSplitBySpark(plan), plan)
+          val twice = sql("ice.db.plain", source(hot = true, twice = true), kinds)
+          assert(restoring("ice.db.plain")(findsTwice(runMerge(twice))))
+        }
       }
-    }
 
-    if (testAll || (i + j) % 2 == 1) test(s"$kinds, $mode, the target is skewed", Slow("MN, merge-on-read, the target is skewed")) {
-      setMode("ice.db.hot", mode)
-      val plan = planOf(
-        checkLegal("ice.db.hot", sql("ice.db.hot", source(hot = false, twice = false), kinds)))
-      checkSplit(plan)
-      if (isChecked) {
-        val twice = sql("ice.db.hot", source(hot = false, twice = true), kinds)
-        assert(restoring("ice.db.hot")(findsTwice(runMerge(twice))))
+    if (testAll || (i + j) % 2 == 1)
+      test(
+        s"$kinds, $mode, the target is skewed",
+        Slow("MN, merge-on-read, the target is skewed")) {
+        setMode("ice.db.hot", mode)
+        val plan = planOf(
+          checkLegal("ice.db.hot", sql("ice.db.hot", source(hot = false, twice = false), kinds)))
+        checkSplit(plan)
+        if (isChecked) {
+          val twice = sql("ice.db.hot", source(hot = false, twice = true), kinds)
+          assert(restoring("ice.db.hot")(findsTwice(runMerge(twice))))
+        }
       }
-    }
   }
 
   for (kinds <- Seq("M", "MN")) {

@@ -110,7 +110,9 @@ class BucketedWriterSuite extends SortedBucketTest {
     }
   }
 
-  test("rows that come partitioned by the same columns, from a join or a table with such buckets", Slow) {
+  test(
+    "rows that come partitioned by the same columns, from a join or a table with such buckets",
+    Slow) {
     withTable("t", "u", "hot") {
       val hot = spark.range(0, 4000, 1, 4).selectExpr("if(id % 2 = 0, 7, id % 50) AS k", "id AS v")
       withSQLConf(

@@ -67,7 +67,9 @@ class ConcurrentAppendsSuite extends SortedBucketTest with RetriedTasks {
 
   for (partitionBy <- Seq(Nil, Seq("p"))) {
     val of = if (partitionBy.isEmpty) "" else " of a partitioned table"
-    test(s"an append that finishes while another one$of commits its job takes none of its rows", Slow(" of a partitioned table commits its job takes none of its rows")) {
+    test(
+      s"an append that finishes while another one$of commits its job takes none of its rows",
+      Slow(" of a partitioned table commits its job takes none of its rows")) {
       checkConcurrentAppends(partitionBy)
     }
   }
@@ -110,7 +112,9 @@ class ConcurrentAppendsSuite extends SortedBucketTest with RetriedTasks {
     }
   }
 
-  test("a task whose commit fails is run again, and a write that fails leaves nothing behind", Slow) {
+  test(
+    "a task whose commit fails is run again, and a write that fails leaves nothing behind",
+    Slow) {
     withHookedTable() { folder =>
       HookedFileSystem.onTaskCommit(() => sys.error("a first attempt"))
       assert(append(data(30, from = 100), Nil).buckets.map(_.rows).sum === 30)

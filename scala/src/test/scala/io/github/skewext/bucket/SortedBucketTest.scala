@@ -5,7 +5,6 @@ import java.io.File
 import scala.collection.JavaConverters._
 
 import io.github.skewext.bucket.files.SortedFilesExec
-import io.github.skewext.platform.SkewConf
 import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.SparkConf

@@ -45,7 +45,9 @@ class SortedFilesSuite extends SortedBucketTest {
       format: String = "parquet")(f: (DataFrame, DataFrame) => Unit): Unit =
     withTable(TwoTables: _*) {
       for ((name, i) <- TwoTables.zipWithIndex) {
-        val writer = data(i, rows = 35).coalesce(1).write
+        val writer = data(i, rows = 35)
+          .coalesce(1)
+          .write
           .format(format)
           .partitionBy(partitionBy: _*)
           .bucketBy(3, by.head, by.tail: _*)

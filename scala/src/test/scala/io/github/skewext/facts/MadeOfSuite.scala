@@ -85,13 +85,8 @@ class MadeOfSuite extends AnyFunSuite {
     }
     val roles = Seq(Required, Optional, Present, Excluded)
     val children = roles.map(_ => a)
-    val multi = MultiFullJoinExec(
-      children,
-      children.map(keys),
-      children.map(_ => Nil),
-      Nil,
-      roles,
-      None)
+    val multi =
+      MultiFullJoinExec(children, children.map(keys), children.map(_ => Nil), Nil, roles, None)
     assert(linear(multi) === Seq(true, false, false, false))
   }
 

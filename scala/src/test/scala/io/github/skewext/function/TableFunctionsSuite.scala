@@ -232,7 +232,9 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails("skewext_skew_join(TABLE(a), TABLE(b), 'auto')")("it takes 1 arguments like TABLE(t)")
   }
 
-  test("skewext_write_bucketed: writes when its row is read, with the contents as the result", Slow) {
+  test(
+    "skewext_write_bucketed: writes when its row is read, with the contents as the result",
+    Slow) {
     withTable("written_by_sql") {
       def write(arguments: String): DataFrame = sql(
         "SELECT written FROM skewext_write_bucketed(TABLE(SELECT k, v FROM b), " +

@@ -96,7 +96,15 @@ class KeyTypesSuite extends MultiJoinTest {
 
   for (ansi <- Seq(false, true)) {
     def ansiTest(name: String)(body: => Unit): Unit =
-      test(s"$name, ANSI ${if (ansi) "on" else "off"}", Slow("joins dates with timestamps in a time zone with summer time, ANSI off", "joins dates with timestamps in a time zone with summer time, ANSI on", "joins decimals of different widths with integers, ANSI off", "joins decimals of different widths with integers, ANSI on", "joins integers of different widths, ANSI off", "joins integers of different widths, ANSI on")) {
+      test(
+        s"$name, ANSI ${if (ansi) "on" else "off"}",
+        Slow(
+          "joins dates with timestamps in a time zone with summer time, ANSI off",
+          "joins dates with timestamps in a time zone with summer time, ANSI on",
+          "joins decimals of different widths with integers, ANSI off",
+          "joins decimals of different widths with integers, ANSI on",
+          "joins integers of different widths, ANSI off",
+          "joins integers of different widths, ANSI on")) {
         withSQLConf("spark.sql.ansi.enabled" -> ansi.toString)(body)
       }
 

@@ -67,7 +67,12 @@ class BroadcastSmallInputsSuite extends MultiJoinTest {
       Seq("required", "required", "excluded"),
       Seq("required", "excluded", "excluded"),
       Seq("required", "required", "required"))) {
-    test(s"broadcasts small inputs: ${roles.mkString(", ")}", Slow("required, optional, excluded", "required, optional, optional", "required, required, excluded")) {
+    test(
+      s"broadcasts small inputs: ${roles.mkString(", ")}",
+      Slow(
+        "required, optional, excluded",
+        "required, optional, optional",
+        "required, required, excluded")) {
       withAdaptive {
         val inputs = Seq(large, small(1), small(2))
         check(join(roles: _*)(inputs: _*), broadcast = true)

@@ -30,7 +30,11 @@ class GroupsSuite extends GroupsTest {
     "many inputs" -> (0 until 30).map(i => Seq((i % 3) -> s"$i", 5 -> s"$i")))
 
   for ((name, inputs) <- samples) {
-    test(s"$name: hashed, sorted, and gone over at every row", Slow("a hot key in two inputs: hashed, sorted, and gone over at every row", "many inputs: hashed, sorted, and gone over at every row")) {
+    test(
+      s"$name: hashed, sorted, and gone over at every row",
+      Slow(
+        "a hot key in two inputs: hashed, sorted, and gone over at every row",
+        "many inputs: hashed, sorted, and gone over at every row")) {
       val numRows = inputs.map(_.size).sum
       for {
         single <- Seq[Int => Boolean](_ => false, _ == inputs.size - 1, _ % 2 == 0)

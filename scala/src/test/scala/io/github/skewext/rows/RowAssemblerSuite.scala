@@ -42,7 +42,9 @@ class RowAssemblerSuite extends MultiJoinTest {
   }
 
   for (width <- Seq(1, 5, 40); nullShare <- Seq(0f, 0.4f)) {
-    test(s"up to $width columns an input, ${(100 * nullShare).toInt} % of them null", Slow("40 columns an input, 0 % of them null")) {
+    test(
+      s"up to $width columns an input, ${(100 * nullShare).toInt} % of them null",
+      Slow("40 columns an input, 0 % of them null")) {
       val random = new Random(31 * width + (10 * nullShare).toInt)
       def pick[T](from: Seq[T]): T = from(random.nextInt(from.size))
       for (round <- 0 until (if (testAll) 20 else 6)) {

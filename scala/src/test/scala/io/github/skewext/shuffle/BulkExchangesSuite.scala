@@ -70,14 +70,17 @@ class BulkExchangesSuite extends MultiJoinTest {
     }
   }
 
-  for (n <- Seq(2, 3, 6)) test(s"replaces all exchanges of $n inputs, with the same rows", Slow("6 inputs, with the same rows")) {
-    withAdaptive {
-      withSQLConf(On) {
-        val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
-        assert(exchanges(df).size === n && columnar(df) === n)
+  for (n <- Seq(2, 3, 6))
+    test(
+      s"replaces all exchanges of $n inputs, with the same rows",
+      Slow("6 inputs, with the same rows")) {
+      withAdaptive {
+        withSQLConf(On) {
+          val df = checkFullJoin("k")((0 until n).map(input(_)): _*)
+          assert(exchanges(df).size === n && columnar(df) === n)
+        }
       }
     }
-  }
 
   test("Spark's exchange and a columnar shuffle of the same rows reuse each other", Slow) {
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {

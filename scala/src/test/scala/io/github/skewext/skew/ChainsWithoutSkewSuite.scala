@@ -5,8 +5,8 @@ import java.util.Arrays
 import scala.collection.JavaConverters._
 
 import io.github.skewext.PythonApi
-import io.github.skewext.skew.plan.{SkewReason, SplitPlace}
-import io.github.skewext.skew.split.{JoinSplitting, JoinedInputs, SplitSkewedJoins}
+import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SparkPlan

@@ -190,7 +190,8 @@ class SplitRetriesSuite extends SkewTest with RetriedTasks {
   }
 
   test(
-    "an input that is another one when it is computed again: all tasks of the join, or an error", Slow) {
+    "an input that is another one when it is computed again: all tasks of the join, or an error",
+    Slow) {
     val maps = 5
     val rows = hot(1).collect().toSeq
     def df = {

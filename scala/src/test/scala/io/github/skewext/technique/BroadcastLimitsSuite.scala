@@ -151,7 +151,8 @@ class BroadcastLimitsSuite extends TechniqueTest {
   }
 
   test(
-    "a broadcast that is as large as the limit when it is built, and one that is a byte larger", Slow) {
+    "a broadcast that is as large as the limit when it is built, and one that is a byte larger",
+    Slow) {
     for (join <- joins.init) {
       val built = builtBytes(join.of(unknown))
       withSQLConf(Limit -> built.toString)(join.of(unknown).collect())

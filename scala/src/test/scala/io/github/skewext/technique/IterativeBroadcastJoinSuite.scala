@@ -31,7 +31,14 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
   for (how <- Hows; side <- Seq("left", "right")) {
-    test(s"$how join, the $side side is cut", Slow("full join, the left side is cut", "full join, the right side is cut", "left join, the left side is cut", "left_semi join, the left side is cut", "right join, the right side is cut")) {
+    test(
+      s"$how join, the $side side is cut",
+      Slow(
+        "full join, the left side is cut",
+        "full join, the right side is cut",
+        "left join, the left side is cut",
+        "left_semi join, the left side is cut",
+        "right join, the right side is cut")) {
       val (l, r) = if (side == "right") (large, small) else (small, large)
       // A composite key of different types, with nulls and duplicates on both sides.
       for ((chunks, passes) <- if (testAll) Seq((1, 1), (4, 3)) else Seq((4, 3))) {

@@ -38,8 +38,7 @@ private[skewext] object AppliedRules {
       count(SketchJoinKeys, "inputs whose keys were counted")(_.name == "KeySketch"),
       count(BulkExchanges, "exchanges that wrote columns")(
         exchange(ColumnShuffleExchangeExec.Mark)),
-      count(UseSortedFiles, "inputs in the order of their files")(
-        _.name == "SortedFiles")).flatten
+      count(UseSortedFiles, "inputs in the order of their files")(_.name == "SortedFiles")).flatten
   }
 
   private def ofJoin(node: SparkPlanGraphNode): Seq[AppliedRule] = {

@@ -1,6 +1,5 @@
 package io.github.skewext.skew.plan
 
-
 /**
  * Decides which partitions of a join are split, and how. It computes tasks from sizes, without
  * Spark.

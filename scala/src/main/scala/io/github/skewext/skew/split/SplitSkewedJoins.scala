@@ -141,7 +141,8 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
         // Tasks that mark keys would run before the first task of a query with a limit.
-        if (place == SplitPlace.Last) JoinSettings.of(conf, join).copy(marking = false) else JoinSettings.of(conf, join),
+        if (place == SplitPlace.Last) JoinSettings.of(conf, join).copy(marking = false)
+        else JoinSettings.of(conf, join),
         output(joined, inputs))
       .left
       .map {

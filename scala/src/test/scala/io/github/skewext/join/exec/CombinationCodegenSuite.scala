@@ -1,7 +1,6 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.{InputAdapter, SparkPlan, WholeStageCodegenExec}
@@ -51,7 +50,15 @@ class CombinationCodegenSuite extends MultiJoinTest {
     ((name, query), i) <- queries.zipWithIndex
     adaptive <- if (testAll) Seq(true, false) else Seq(i % 2 == 0)
   } {
-    test(s"$name above the join reads the inputs' rows, adaptive execution $adaptive", Slow("a filter above the join reads the inputs' rows, adaptive execution false", "a group-by of the key above the join reads the inputs' rows, adaptive execution true", "a join with a broadcast table above the join reads the inputs' rows, adaptive execution false", "a projection above the join reads the inputs' rows, adaptive execution true", "count(*) above the join reads the inputs' rows, adaptive execution true", "sums above the join reads the inputs' rows, adaptive execution false")) {
+    test(
+      s"$name above the join reads the inputs' rows, adaptive execution $adaptive",
+      Slow(
+        "a filter above the join reads the inputs' rows, adaptive execution false",
+        "a group-by of the key above the join reads the inputs' rows, adaptive execution true",
+        "a join with a broadcast table above the join reads the inputs' rows, adaptive execution false",
+        "a projection above the join reads the inputs' rows, adaptive execution true",
+        "count(*) above the join reads the inputs' rows, adaptive execution true",
+        "sums above the join reads the inputs' rows, adaptive execution false")) {
       withSQLConf("spark.sql.adaptive.enabled" -> adaptive.toString) {
         val df = query(joined)
         checkJoin(df)

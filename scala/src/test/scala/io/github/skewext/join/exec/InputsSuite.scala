@@ -22,7 +22,11 @@ class InputsSuite extends MultiJoinTest {
   private def inputs(n: Int): Seq[DataFrame] = (0 until n).map(input(_))
 
   for (format <- Seq("parquet", "orc", "json"))
-    test(s"$format files, read in columns and in rows", Slow("orc files, read in columns and in rows", "parquet files, read in columns and in rows")) {
+    test(
+      s"$format files, read in columns and in rows",
+      Slow(
+        "orc files, read in columns and in rows",
+        "parquet files, read in columns and in rows")) {
       withTempPath { dir =>
         val files = inputs(3).zipWithIndex.map { case (df, i) =>
           val path = s"$dir/$i"

@@ -29,19 +29,20 @@ class PartitioningSuite extends MultiJoinTest {
     assert(exchanges(df).size === expected, df.queryExecution.executedPlan)
   }
 
-  for (n <- Seq(2, 3, 7)) test(s"one exchange for each of $n inputs, and no sort", Slow("7 inputs, and no sort")) {
-    withAdaptive {
-      val joined = fullJoin("k")(inputs(n): _*)
-      checkExchanges(joined, n)
-      assert(collect(joined.queryExecution.executedPlan) {
-        case s: org.apache.spark.sql.execution.SortExec => s
-      }.isEmpty)
-      val stock = stockChain("k")(inputs(n): _*)
-      stock.collect()
-      // What this project is for: the stock chain shuffles its intermediate results again.
-      assert(exchanges(stock).size === 2 * n - 2)
+  for (n <- Seq(2, 3, 7))
+    test(s"one exchange for each of $n inputs, and no sort", Slow("7 inputs, and no sort")) {
+      withAdaptive {
+        val joined = fullJoin("k")(inputs(n): _*)
+        checkExchanges(joined, n)
+        assert(collect(joined.queryExecution.executedPlan) {
+          case s: org.apache.spark.sql.execution.SortExec => s
+        }.isEmpty)
+        val stock = stockChain("k")(inputs(n): _*)
+        stock.collect()
+        // What this project is for: the stock chain shuffles its intermediate results again.
+        assert(exchanges(stock).size === 2 * n - 2)
+      }
     }
-  }
 
   test("no exchange for inputs that are partitioned by the key") {
     withAdaptive {
@@ -156,7 +157,9 @@ class PartitioningSuite extends MultiJoinTest {
     }
   }
 
-  test("one column of an input as two keys: nothing is claimed that is false of other inputs", Slow) {
+  test(
+    "one column of an input as two keys: nothing is claimed that is false of other inputs",
+    Slow) {
     val pairs = spark.range(0, 40, 1, 2).selectExpr("id % 4 AS p", "id AS q", "id AS v")
     val shuffled = pairs.repartition(shufflePartitions + 2, col("p"), col("q"))
     val once = table("x, w", "(1L, 10), (7L, 70)")
@@ -187,7 +190,9 @@ class PartitioningSuite extends MultiJoinTest {
   for {
     allKeys <- Seq("true", "false")
     (second, third) <- Seq("p" -> "q", "q" -> "q")
-  } test(s"inputs by x and y at once, by $second, by $third; all key columns needed: $allKeys", Slow) {
+  } test(
+    s"inputs by x and y at once, by $second, by $third; all key columns needed: $allKeys",
+    Slow) {
     withSQLConf(
       "spark.sql.requireAllClusterKeysForCoPartition" -> allKeys,
       "spark.sql.adaptive.enabled" -> "false",

@@ -3,7 +3,6 @@ package io.github.skewext.join.optimizer
 import java.util.{Arrays => JArrays}
 
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.platform.SkewConf
 import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}

@@ -219,7 +219,9 @@ class RewritesSuite extends MultiJoinTest {
     withSQLConf("spark.sql.adaptive.enabled" -> "false")(assert(!spreads(again(joined))))
   }
 
-  test("does not spread null keys if an operator relies on their partition, or none are returned", Slow) {
+  test(
+    "does not spread null keys if an operator relies on their partition, or none are returned",
+    Slow) {
     val joined = fullJoin("k")(nulls(0), nulls(1))
     def stays(df: DataFrame, numExchanges: Int): Unit = {
       checkJoin(df)

@@ -112,8 +112,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
   }
 
-  test(
-    "does not split if another input must not be replicated") {
+  test("does not split if another input must not be replicated") {
     val large = input(Optional, 100, 100, 100, 100)
     val small = input(Optional, 8, 2)
     val once = small.copy(replicable = false)
