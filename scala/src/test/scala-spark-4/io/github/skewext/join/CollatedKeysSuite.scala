@@ -1,8 +1,6 @@
 package io.github.skewext.join
 
-import scala.collection.JavaConverters._
-
-import io.github.skewext.PythonApi
+import io.github.skewext.explain.report.SkewReport
 import io.github.skewext.rules.SkewConf
 import io.github.skewext.skew.{SkewReason, SkewTest}
 
@@ -103,13 +101,8 @@ class CollatedKeysSuite extends SkewTest {
   }
 
   test("a report counts equal keys as one") {
-    val report = PythonApi
-      .skewReport(
-        Seq(input(0, "UTF8_LCASE", "'a'", "'A'", "'b'", "'c'", "'A'")).asJava,
-        Seq(Seq("k").asJava).asJava,
-        2,
-        0.5,
-        false)
+    val rows = input(0, "UTF8_LCASE", "'a'", "'A'", "'b'", "'c'", "'A'")
+    val report = SkewReport.of(spark, Seq(rows), Seq(Seq("k")), Some(2), 0.5, withBytes = false)
     // By their bytes, no key would have half of the rows.
     val Seq(hot) = report.frame.where("key IS NOT NULL").collect().toSeq
     assert(hot.getSeq[Long](2) === Seq(3))
