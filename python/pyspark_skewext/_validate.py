@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import LatestRows
+from pyspark_skewext._engine.request import Request, orders
 from pyspark_skewext._errors import analysis_error, type_error, type_name, value_error
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Latest:
         """The newest row of each key of the DataFrame, whose name in errors is given."""
         by = checked_order(self.df, self.by, "by", owner)
         ties = self.ties and checked_order(self.df, self.ties, "ties", owner)
-        return engine_of(self.df.sparkSession).latest(LatestRows(self.df, keys, by, ties))
+        request = Request("latest", [self.df], keys=keys, by=orders(0, by), ties=orders(0, ties))
+        return engine_of(self.df.sparkSession).run(request)
 
 
 #: A DataFrame or the latest of one, alone or with its key columns if they differ from `on`.
@@ -137,20 +138,11 @@ def check_progress(progress: object) -> None:
         )
 
 
-def check_number(given: Sequence[Any], inputs: int, what: str) -> None:
-    """Refuse a list without exactly one entry for each input."""
-    if len(given) != inputs:
-        raise analysis_error(
-            f"{what} must have {inputs} entries, one for each input, not {len(given)}."
-        )
-
-
-def checked_suffixes(suffixes: Any, inputs: int) -> list[str | None] | None:
+def checked_suffixes(suffixes: Any) -> list[str | None] | None:
     if suffixes is None:
         return None
     expected = "suffixes must be a list with a string or None per input"
     check_type(suffixes, (list, tuple), expected)
-    check_number(suffixes, inputs, "suffixes")
     for position, suffix in enumerate(suffixes):
         expected = f"The suffix of input {position} (counting from 0) must be a string or None"
         check_type(suffix, (str, type(None)), expected)

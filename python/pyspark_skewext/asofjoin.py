@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Union, overload
+from typing import TYPE_CHECKING, Any, Union, cast, overload
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import AsOfJoin, Interval, plain
+from pyspark_skewext._engine.request import Computed, Request, constant, orders, plain
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import (
     Latest,
@@ -52,7 +52,7 @@ class AsOf:
     time: str
     on: Sequence[str] | Mapping[str, str] | None
     direction: str
-    tolerance: Any
+    tolerance: str | Column | None
     allow_exact_matches: bool
     ties: Sequence[str | Column] | None
 
@@ -197,21 +197,26 @@ def asof_join(
         sides = [(spine, names), table]
         pairs.append(checked_inputs(sides, names, partial(_side, position), _OTHER_KEYS)[0])
     check_type(time, str, "time must be the name of a column")
-    call = AsOfJoin(
-        spine,
-        [each.df for each in versions],
-        [left.keys for left, _ in pairs],
-        [right.keys for _, right in pairs],
-        _spine_columns((spine, time), time)[0],
-        [each.time for each in versions],
-        [each.direction for each in versions],
-        [each.tolerance for each in versions],
-        [each.allow_exact_matches for each in versions],
-        [each.ties for each in versions],
-        _one_of(_HOWS, how, "how"),
-        checked_suffixes(suffixes, len(versions) + 1),
+    request = Request(
+        "asof_join",
+        [spine, *(each.df for each in versions)],
+        keys=[right.keys for _, right in pairs],
+        spine_keys=[left.keys for left, _ in pairs],
+        time=_spine_columns((spine, time), time)[0],
+        times=[each.time for each in versions],
+        directions=[each.direction for each in versions],
+        tolerances=[
+            each.tolerance
+            if each.tolerance is None or isinstance(each.tolerance, str)
+            else Computed(position, each.tolerance)
+            for position, each in enumerate(versions, 1)
+        ],
+        exact=[each.allow_exact_matches for each in versions],
+        ties=[orders(position, each.ties) for position, each in enumerate(versions, 1)],
+        how=_one_of(_HOWS, how, "how"),
+        suffixes=checked_suffixes(suffixes),
     )
-    return engine_of(spine.sparkSession).asof_join(call)
+    return engine_of(spine.sparkSession).run(request)
 
 
 @overload
@@ -314,28 +319,30 @@ def _one_of(known: Sequence[str], given: object, what: str) -> str:
     return str(given)
 
 
-def _tolerance(df: DataFrame, given: Any) -> Any:
+def _tolerance(df: DataFrame, given: Any) -> str | Column | None:
+    """A Column, or a constant as SQL writes it."""
     given = plain(_duration(given))
     if isinstance(given, timedelta):
         # Spark subtracts whole days from a date as days, and other intervals as hours.
         if given % timedelta(1) and given.days < _MOST_DAYS:
-            return Interval(f"{given // timedelta(microseconds=1)} microseconds")
-        return Interval(f"{min(given.days, _MOST_DAYS)} days")
+            return f"INTERVAL '{given // timedelta(microseconds=1)} microseconds'"
+        return f"INTERVAL '{min(given.days, _MOST_DAYS)} days'"
     if isinstance(given, str):
         return _interval(df, given)
-    if given is not None and not _jvm.is_a(given, "Column"):
-        expected = "tolerance must be a number, an interval like '7 days', a timedelta or a Column"
-        check_type(given, (int, float, Decimal), expected)
-    return given
+    if given is None or _jvm.is_a(given, "Column"):
+        return cast("Column | None", given)
+    expected = "tolerance must be a number, an interval like '7 days', a timedelta or a Column"
+    check_type(given, (int, float, Decimal), expected)
+    return constant(given)
 
 
-def _interval(df: DataFrame, words: str) -> Interval:
+def _interval(df: DataFrame, words: str) -> str:
     """An interval that Spark can read."""
     from pyspark.errors import AnalysisException
 
-    interval = Interval(words)
+    interval = f"INTERVAL {constant(words)}"
     try:
-        _ = df.sparkSession.sql(f"SELECT {interval.sql()}").schema
+        _ = df.sparkSession.sql(f"SELECT {interval}").schema
     except AnalysisException:
         raise value_error(
             f"tolerance must be an interval like '7 days' or '1 month', not {words!r}."

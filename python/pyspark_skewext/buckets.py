@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import BucketedWrite, plain
+from pyspark_skewext._engine.request import Request, figures_of, plain
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type, checked_columns, checked_frame
 from pyspark_skewext.render.page import Page
@@ -194,9 +194,19 @@ def write_bucketed(
         for name, value in options.items()
         if value is not None
     }
-    call = BucketedWrite(df, table, format, by_names, buckets, sort_names, mode, partitions, texts)
-    written = engine_of(df.sparkSession).write_bucketed(call)
-    return filled(WrittenBuckets, written)
+    request = Request(
+        "write_bucketed",
+        [df],
+        table=table,
+        by=by_names,
+        buckets=buckets,
+        sort=sort_names,
+        mode=mode,
+        partition_by=partitions,
+        format=format,
+        options=texts,
+    )
+    return filled(WrittenBuckets, figures_of(engine_of(df.sparkSession).run(request)))
 
 
 def _check(table: object, buckets: object, mode: object, format: object) -> None:

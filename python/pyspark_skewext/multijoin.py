@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import MultiJoin
+from pyspark_skewext._engine.request import Request
 from pyspark_skewext._validate import (
     JoinInput,
     checked_indicator,
@@ -149,12 +149,13 @@ def multi_join(
     <BLANKLINE>
     """
     inputs, names = latest_inputs((df, *others), on)
-    call = MultiJoin(
+    request = Request(
+        "multi_join",
         [each.df for each in inputs],
-        [each.keys for each in inputs],
-        names,
-        [role.value for role in roles_of(how, len(inputs))],
-        checked_suffixes(suffixes, len(inputs)),
-        checked_indicator(indicator),
+        keys=[each.keys for each in inputs],
+        names=names,
+        roles=[role.value for role in roles_of(how, len(inputs))],
+        suffixes=checked_suffixes(suffixes),
+        indicator=checked_indicator(indicator),
     )
-    return engine_of(inputs[0].df.sparkSession).multi_join(call)
+    return engine_of(inputs[0].df.sparkSession).run(request)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Union
 
-from pyspark_skewext._errors import value_error
-from pyspark_skewext._validate import check_number, check_type
+from pyspark_skewext._errors import analysis_error, value_error
+from pyspark_skewext._validate import check_type
 
 
 class Role(Enum):
@@ -55,7 +55,8 @@ def roles_of(how: How, inputs: int) -> list[Role]:
             f"'optional', 'required', 'excluded' per input."
         )
     check_type(how, Sequence, "how must be 'full', 'left', 'inner' or a list of roles")
-    check_number(how, inputs, "how")
+    if len(how) != inputs:
+        raise analysis_error(f"how must have {inputs} entries, one for each input, not {len(how)}.")
     return [_role(role, position) for position, role in enumerate(how)]
 
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import SkewJoin, identifier, names_of
+from pyspark_skewext._engine.request import Request, constant, identifier, names_of
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type, checked_sides
-from pyspark_skewext.techniques import Technique, technique_of
+from pyspark_skewext.techniques import Salted, Technique, technique_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -97,8 +97,19 @@ def skew_join(
     _check_how(how)
     chosen = technique_of(technique)
     keys = _keys_without_zone(left, right, on, chosen.keys())
-    call = SkewJoin(left, right, on, how, chosen.name, chosen.options(), keys)
-    return engine_of(spark).skew_join(call)
+    engine = engine_of(spark)
+    if keys is None and chosen.name == Salted.name:
+        keys = engine.hot_keys(left, right, on)
+    condition: Any = on if isinstance(on, str) or not isinstance(on, Sequence) else list(on)
+    request = Request(
+        "skew_join",
+        [left.join(right, condition, how)],
+        inputs=[left, right],
+        technique=chosen.name,
+        hot_keys=keys and [list(map(constant, key)) for key in keys],
+        **chosen.options(),
+    )
+    return engine.run(request)
 
 
 def _keys_without_zone(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Union
 
-from pyspark_skewext._engine.calls import plain
+from pyspark_skewext._engine.request import plain
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_type
 from pyspark_skewext.results.skew import HotKey

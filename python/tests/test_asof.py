@@ -239,7 +239,6 @@ def test_forms_of_a_tolerance(spark: SparkSession) -> None:
     assert row[3:] == (8, 8, 8, None, None, None, None)
 
 
-@pytest.mark.classic("sends a Column to the JVM")
 def test_a_column_as_tolerance(spark: SparkSession) -> None:
     labels = spark.sql("SELECT 1 AS k, DATE'2024-03-31' AS at")
     versions = spark.sql("SELECT 1 AS k, DATE'2024-03-29' AS t")
@@ -385,6 +384,17 @@ WRONG: list[tuple[type[PySparkException], str, Call]] = [
         AnalysisException,
         "ties has the column 'x', which input 1 (counting from 0) does not have",
         lambda s, v: join_of(s, asof(v, time="t", ties="x")),
+    ),
+    (
+        AnalysisException,
+        "A Column is not computed from the columns of input 1 (counting from 0): ",
+        lambda s, v: join_of(s, asof(v, time="t", ties=sf.desc("x"))),
+    ),
+    (AnalysisException, "it stands for several.", lambda _, v: latest(v, "k", by=sf.col("*"))),
+    (
+        AnalysisException,
+        "is not computed from the columns of one row",
+        lambda _, v: latest(v, "k", by=sf.row_number().over(Window.orderBy("k"))),
     ),
     (PySparkTypeError, "spine must be a DataFrame", lambda s, v: join_of((s, "k"))),
     (PySparkValueError, "at least one asof(df, time=...)", lambda s, _: join_of(s)),

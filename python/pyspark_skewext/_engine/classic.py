@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import reduce
-from operator import and_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pyspark_skewext import _jvm
-from pyspark_skewext._engine.calls import (
-    AsOfJoin,
-    BucketedWrite,
-    Interval,
-    KeyCount,
-    LatestRows,
-    MultiJoin,
-    SkewJoin,
-    counted,
-    frames_of,
-    identifier,
-    nothing_active,
-)
+from pyspark_skewext._engine.request import Request, nothing_active
 from pyspark_skewext._errors import first_line, runtime_error
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._jvm import EXTENSION, EXTENSIONS, JARS, api_of
-from pyspark_skewext._watch import polled, watched
+from pyspark_skewext._watch import Progress, polled, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,29 +30,25 @@ class ClassicEngine:
         self._spark = spark
         self._jvm: Any = getattr(spark, "_jvm", None)
 
-    def multi_join(self, call: MultiJoin) -> DataFrame:
-        """Join with one operator."""
-        return self._joined("multiJoin", call)
+    def run(self, request: Request, progress: Progress | None = None) -> DataFrame:
+        """Call a function; `progress` is for reports."""
+        from pyspark.sql import DataFrame
 
-    def skew_join(self, call: SkewJoin) -> DataFrame:
-        """Join two sides by a technique."""
-        from pyspark.sql import Column
-        from pyspark.sql.functions import lit
+        api = api_of(*(df.sparkSession for df in request.inputs))
+        text, tables = request.sent()
+        with watched(self._spark, progress):
+            result = api.run(text, self._frames(tables), self._frames(request.inputs))
+        return DataFrame(result, self._spark)
 
-        columns: list[Any] = [call.on] if isinstance(call.on, (str, Column)) else list(call.on)
-        on = reduce(and_, columns) if isinstance(columns[0], Column) else columns
-        keys = call.hot_keys and [tuple(map(lit, key)) for key in call.hot_keys]
-        return self._joined("skewJoin", call._replace(on=on, hot_keys=keys))
+    def _frames(self, frames: Sequence[DataFrame]) -> Any:
+        """A list of Java's, because not every gateway converts lists."""
+        listed = self._jvm.java.util.ArrayList()
+        for df in frames:
+            listed.add(df._jdf)
+        return listed
 
-    def asof_join(self, call: AsOfJoin) -> DataFrame:
-        """Join tables of versions as of a time."""
-        tolerances, ties = list(map(_constant, call.tolerances)), list(map(_orders, call.ties))
-        return self._joined("asOfJoin", call._replace(tolerances=tolerances, ties=ties))
-
-    def latest(self, call: LatestRows) -> DataFrame:
-        """The newest row of each key."""
-        given = call._replace(by=_orders(call.by) or [], ties=_orders(call.ties))
-        return self._joined("latest", given)
+    def hot_keys(self, left: DataFrame, right: DataFrame, on: Any) -> None:
+        """None, because the JVM itself looks for the hot keys of a join."""
 
     def explain(self, df: DataFrame) -> dict[str, Any]:
         """Explain the joins of a query; a note if no jar can be loaded into the driver."""
@@ -126,17 +108,11 @@ class ClassicEngine:
             what = "The jar and the extension are missing"
         return f"{what}: {JARS} is {jars!r}, {EXTENSIONS} is {names!r}."
 
-    def skew_report(self, call: KeyCount) -> tuple[dict[str, Any], Sequence[tuple[Any, ...]]]:
-        """Count the keys: the figures, and the hot keys with their counts."""
-        with watched(self._spark, call.progress):
-            seen = self._call("skewReport", call[:-1])
-        return counted(self._frame(seen.frame()))
-
     def query_report(
         self,
         query: DataFrame | int | None,
         event_log: str | None,
-        progress: Callable[[int, int], None] | None,
+        progress: Progress | None,
     ) -> dict[str, Any]:
         """Report on a query of this application, or of an event log."""
         api = api_of(self._spark)
@@ -148,10 +124,6 @@ class ClassicEngine:
         if query is None or isinstance(query, int):
             return _json(api.queryReport(session, query))
         return _json(api.queryReport(query._jdf))
-
-    def write_bucketed(self, call: BucketedWrite) -> dict[str, Any]:
-        """Write a bucketed table, and count its buckets."""
-        return _json(self._call("writeBucketed", call).json())
 
     def register(self) -> None:
         """Load the jar into the driver, and offer the joins."""
@@ -206,53 +178,6 @@ class ClassicEngine:
         jar = _jvm.loaded_from(self._jvm)
         if jar is not None and PurePosixPath(jar).name not in str(self._spark._jsc.sc().listJars()):
             self._spark._jsc.addJar(jar)
-
-    def _joined(self, method: str, arguments: Sequence[Any]) -> DataFrame:
-        return self._frame(self._call(method, arguments))
-
-    def _call(self, method: str, arguments: Sequence[Any]) -> Any:
-        """Call a method of the facade."""
-        api = api_of(*(df.sparkSession for df in frames_of(arguments)))
-        return getattr(api, method)(*map(self._java, arguments))
-
-    def _java(self, value: Any) -> Any:
-        """Convert an argument, because not every gateway converts lists and dictionaries."""
-        if isinstance(value, (list, tuple)):
-            items = self._jvm.java.util.ArrayList()
-            for each in value:
-                items.add(self._java(each))
-            return items
-        if isinstance(value, dict):
-            entries = self._jvm.java.util.HashMap()
-            for key, each in value.items():
-                entries.put(key, each)
-            return entries
-        if _jvm.is_a(value, "DataFrame"):
-            return value._jdf
-        return value._jc if _jvm.is_a(value, "Column") else value
-
-    def _frame(self, frame: Any) -> DataFrame:
-        from pyspark.sql import DataFrame
-
-        return DataFrame(frame, self._spark)
-
-
-def _orders(given: Sequence[Any] | None) -> list[Any] | None:
-    """Names and Columns as Columns."""
-    from pyspark.sql.functions import col
-
-    if given is None:
-        return None
-    return [col(identifier(each)) if isinstance(each, str) else each for each in given]
-
-
-def _constant(value: Any) -> Any:
-    """A number, an interval or a Column as a Column."""
-    from pyspark.sql.functions import expr, lit
-
-    if value is None:
-        return None
-    return expr(value.sql()) if isinstance(value, Interval) else lit(value)
 
 
 def _json(text: Any) -> dict[str, Any]:

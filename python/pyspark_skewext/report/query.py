@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_skewext import _jvm
 from pyspark_skewext._engine import active_engine, engine_of
-from pyspark_skewext._engine.calls import plain
+from pyspark_skewext._engine.request import plain
 from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_progress, check_type
 from pyspark_skewext.render.page import Page

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark_skewext._engine import engine_of
-from pyspark_skewext._engine.calls import LARGEST_SHARE, LEAST_SHARE, KeyCount, plain
+from pyspark_skewext._engine.request import LARGEST_SHARE, LEAST_SHARE, Request, counted, plain
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import JoinInput, check_progress, check_type, latest_inputs
 from pyspark_skewext.render.page import Page
@@ -124,8 +124,15 @@ def skew_report(
 
     keys = [each.keys for each in inputs]
     frames = [each.df for each in inputs]
-    count = KeyCount(frames, keys, partitions, float(min_share), sizes, progress)
-    figures, hot_rows = engine_of(frames[0].sparkSession).skew_report(count)
+    request = Request(
+        "skew_report",
+        frames,
+        keys=keys,
+        partitions=partitions,
+        min_share=float(min_share),
+        sizes=sizes,
+    )
+    figures, hot_rows = counted(engine_of(frames[0].sparkSession).run(request, progress))
     return SkewReport.of(names, keys, figures, hot_rows)
 
 

@@ -162,15 +162,22 @@ def test_joins_that_a_technique_cannot_do(sides: tuple[DataFrame, DataFrame]) ->
     assert skewext.skew_join(lower, right.withColumnRenamed("v", "w"), "k").count() > 0
 
 
-def test_columns_that_are_no_constants_of_sql(sides: tuple[DataFrame, DataFrame]) -> None:
-    left, right = sides
-    with pytest.raises(PySparkTypeError, match="an order is the name of a column"):
-        skewext.latest(left, "k", by=-left.v)
-    with pytest.raises(PySparkTypeError, match="an order is the name of a column"):
-        skewext.latest(left, "k", by=sf.expr("v").desc())
-    versions = skewext.asof(right, time="v", tolerance=sf.lit(3))
-    with pytest.raises(PySparkTypeError, match="type Column cannot be sent"):
-        skewext.asof_join(left, versions, on="k", time="v")
+def test_columns_of_the_client(sides: tuple[DataFrame, DataFrame]) -> None:
+    left, right = (df.where("k IS NOT NULL") for df in sides)
+    newest = [skewext.latest(left, "k", by=by) for by in ("v", left.v + 1, sf.expr("v").desc())]
+    for each in newest[1:]:
+        assert_same_rows(each, newest[0])
+    joined = [
+        skewext.asof_join(
+            left,
+            skewext.asof(right, time="v", tolerance=tolerance, ties=sf.length(sf.lit("a"))),
+            on="k",
+            time="v",
+            suffixes=["", "_of"],
+        )
+        for tolerance in (3, sf.lit(3))
+    ]
+    assert_same_rows(*joined)
 
 
 @pytest.mark.parametrize("name", ["first name", "`a.b`", "`a``b`", "s.v", "s.`v w`"])
@@ -243,7 +250,7 @@ def test_switched_off(
 ) -> None:
     assert skewext.is_enabled(spark)
     # Counting keys would be a job, of no use.
-    monkeypatch.delattr(connect.ConnectEngine, "_frequent_keys")
+    monkeypatch.delattr(connect, "counted")
     with setting(spark, "spark.skewext.enabled", False):
         assert not skewext.is_enabled(spark)
         joined = skewext.skew_join(*sides, "k", "inner", "salted")

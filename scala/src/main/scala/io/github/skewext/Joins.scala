@@ -35,19 +35,12 @@ private[skewext] object Joins {
       throw SqlInternals.analysisError("A multi-way join needs at least two inputs, got none.")
     }
     val session = sessionOf(inputs.map(_.frame))
-    val roles = InputRole
-      .ofAll(how, inputs.size)
-      .fold(
-        name =>
-          throw SqlInternals.analysisError(
-            s"There is no role '$name'; the roles are ${InputRole.public.map(_.name).mkString(", ")}."),
-        identity)
     val builder = new MultiFullJoinBuilder(
       session,
       inputs.map(input => planOf(input.frame)),
       inputs.map(input => if (input.keys.isEmpty) on else input.keys),
       on,
-      roles,
+      InputRole.ofAll(how, inputs.size),
       suffixes.map(_.map(Option(_).getOrElse(""))),
       indicator)
     SqlInternals.withActive(session)(SqlInternals.dataFrame(session, builder.build()))
@@ -132,7 +125,7 @@ private[skewext] object Joins {
   }
 
   /** The plan of an input: for a command, its result. Its analyzed plan would run it again. */
-  private def planOf(frame: DataFrame): LogicalPlan = frame.queryExecution.commandExecuted
+  def planOf(frame: DataFrame): LogicalPlan = frame.queryExecution.commandExecuted
 
   /** A list of Java, or None for null. */
   def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)

@@ -188,13 +188,12 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
       roles: Seq[String] = Nil,
       suffixes: Seq[String] = null,
       indicator: String = null): DataFrame =
-    PythonApi.multiJoin(
-      inputs.asJava,
-      (if (keys.isEmpty) inputs.map(_ => on) else keys).map(_.asJava).asJava,
-      on.asJava,
-      (if (roles.isEmpty) inputs.map(_ => "optional") else roles).asJava,
-      if (suffixes == null) null else suffixes.asJava,
-      indicator)
+    Joins.multiJoin(
+      inputs.zipAll(keys, null, Nil).map { case (df, names) => JoinInput(df, names) },
+      on,
+      if (roles.isEmpty) Seq("full") else roles,
+      Option(suffixes),
+      Option(indicator))
 
   protected def fullJoin(on: String*)(inputs: DataFrame*): DataFrame = multiJoin(inputs, on)
 

@@ -1,8 +1,6 @@
 package io.github.skewext
 
 import java.nio.file.Files
-import java.util.{Arrays, Collections}
-
 import scala.collection.JavaConverters._
 
 import io.github.skewext.platform.SkewConf
@@ -37,24 +35,12 @@ class OtherSessionsSuite extends MultiJoinTest {
     }
 
   private def skewJoined(left: DataFrame, right: DataFrame, how: String, technique: String) =
-    PythonApi.skewJoin(
-      left,
-      right,
-      Arrays.asList("k"),
-      how,
-      technique,
-      Collections.emptyMap(),
-      null)
+    Joins.skewJoin(left, right, Left(Seq("k")), how, Technique(technique))
 
   /** Figures have settings in them, which sessions may differ in. */
-  private def hotKeys(inputs: DataFrame*): Seq[Row] = PythonApi
-    .skewReport(
-      inputs.asJava,
-      inputs.map(_ => Arrays.asList("k")).asJava,
-      3,
-      0.001,
-      withBytes = false)
-    .frame
+  private def hotKeys(inputs: DataFrame*): Seq[Row] = run(
+    """{"function": "skew_report", "arguments": {"keys": "k", "partitions": 3}, "columns": [0, 0]}""",
+    inputs: _*)
     .select("key.*", "partition", "least_rows", "most_rows")
     .where("partition IS NOT NULL")
     .collect()
@@ -63,16 +49,13 @@ class OtherSessionsSuite extends MultiJoinTest {
   private def isExplainedAsOurs(df: DataFrame): Boolean =
     PythonApi.explain(df).contains(""""operators":["MultiFullJoin"]""")
 
-  private def writeBucketed(df: DataFrame, table: String): Unit = PythonApi.writeBucketed(
-    df,
-    table,
-    null,
-    Arrays.asList("k"),
-    2,
-    Arrays.asList("k"),
-    "overwrite",
-    Collections.emptyList(),
-    Collections.emptyMap())
+  private def writeBucketed(df: DataFrame, table: String): Unit = run(
+    s"""{"function": "write_bucketed", "columns": [0], "arguments": {
+       "table": "$table", "by": "k", "buckets": 2, "mode": "overwrite"}}""",
+    df)
+
+  private def run(request: String, inputs: DataFrame*): DataFrame =
+    PythonApi.run(request, inputs.asJava, inputs.asJava)
 
   test("multi-way joins of inputs of two sessions, in that of the first", Slow) {
     inBothOrders { (first, second) =>

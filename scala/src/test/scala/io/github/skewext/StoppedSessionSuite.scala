@@ -1,8 +1,6 @@
 package io.github.skewext
 
-import java.util.{Arrays, Collections}
-
-import scala.collection.JavaConverters._
+import java.util.Arrays
 
 import org.apache.spark.SparkFunSuite
 import org.apache.spark.sql.skewext.ui.SkewextTab
@@ -45,20 +43,13 @@ class StoppedSessionSuite extends SparkFunSuite {
           message.contains(s"Input $i (counting from 0) belongs to a SparkSession that is stopped"),
           message)
       }
-      def joined(inputs: DataFrame*) = PythonApi.multiJoin(
-        inputs.asJava,
-        inputs.map(_ => Arrays.asList("k")).asJava,
-        Arrays.asList("k"),
-        inputs.map(_ => "optional").asJava,
-        null,
-        null)
+      def joined(inputs: DataFrame*) =
+        Joins.multiJoin(inputs.map(JoinInput.of(_)), Seq("k"), Seq("full"), None, None)
       fails(1)(joined(here, gone))
       fails(0)(joined(gone, here))
-      fails(1)(
-        PythonApi
-          .skewJoin(here, gone, Arrays.asList("k"), "full", "auto", Collections.emptyMap(), null))
-      fails(0)(
-        PythonApi.skewReport(Arrays.asList(gone), Arrays.asList(Arrays.asList("k")), 3, 0.1, false))
+      fails(1)(Joins.skewJoin(here, gone, Left(Seq("k")), "full", Technique("auto")))
+      val report = """{"function": "skew_report", "arguments": {"keys": "k"}, "columns": [0]}"""
+      fails(0)(PythonApi.run(report, Arrays.asList(gone), Arrays.asList(gone)))
       assert(joined(here, here).count() === 3)
     } finally now.stop()
   }

@@ -21,25 +21,31 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 
 /**
- * Writes a bucketed table with one file per bucket and value of the partition columns. It first
- * shuffles the rows of a bucket to one task, by the hash that determines the bucket. The rest is
- * `DataFrameWriter.saveAsTable`.
+ * A write of a bucketed table.
  *
- * @param table the name, as in `saveAsTable`: a table of the session catalog.
- * @param format the provider; if empty, the default of the session, or that of the table.
+ * @param table  the name, as in `saveAsTable`: a table of the session catalog.
  * @param sortBy the columns by which each file is sorted.
+ * @param mode   the mode, as for `DataFrameWriter.mode`.
+ * @param format the provider; if empty, the default of the session, or that of the table.
  */
-final class BucketedWriter(
-    df: DataFrame,
+final case class BucketedWrite(
     table: String,
-    format: Option[String],
     by: Seq[String],
     buckets: Int,
     sortBy: Seq[String],
-    mode: String,
-    partitionBy: Seq[String],
-    options: Map[String, String])
-    extends Logging {
+    mode: String = "error",
+    partitionBy: Seq[String] = Nil,
+    format: Option[String] = None,
+    options: Map[String, String] = Map.empty)
+
+/**
+ * Writes a bucketed table with one file per bucket and value of the partition columns. It first
+ * shuffles the rows of a bucket to one task, by the hash that determines the bucket. The rest is
+ * `DataFrameWriter.saveAsTable`.
+ */
+final class BucketedWriter(df: DataFrame, wanted: BucketedWrite) extends Logging {
+
+  import wanted._
 
   private val session: SparkSession = df.sparkSession
 
@@ -164,7 +170,7 @@ final class BucketedWriter(
       rows: DataFrame,
       provider: Option[String],
       staging: Map[String, String]): Boolean = {
-    val wanted = CatalogTable(
+    val asWritten = CatalogTable(
       identifier,
       CatalogTableType.MANAGED,
       DataSource.buildStorageFormatFromOptions(options),
@@ -173,7 +179,7 @@ final class BucketedWriter(
       partitionBy,
       Some(BucketSpec(buckets, by, sortBy)))
     val state = session.sessionState
-    val create = CreateTable(wanted, SaveMode.Append, Some(rows.queryExecution.analyzed))
+    val create = CreateTable(asWritten, SaveMode.Append, Some(rows.queryExecution.analyzed))
     state.executePlan(create, CommandExecutionMode.SKIP).analyzed match {
       case command: CreateDataSourceTableAsSelectCommand =>
         val storage = command.table.storage
@@ -211,8 +217,7 @@ final class BucketedWriter(
     val column = col(BucketedWriter.quoted(name))
     columnOf(name, appended) match {
       case Some(f) =>
-        val wanted = CharVarcharUtils.getRawType(f.metadata).getOrElse(f.dataType)
-        wanted match {
+        CharVarcharUtils.getRawType(f.metadata).getOrElse(f.dataType) match {
           case char: CharType => rpad(column.cast(StringType), char.length, " ")
           case text: VarcharType => column.cast(StringType).substr(1, text.length)
           case other if other == typeOf(name) => column

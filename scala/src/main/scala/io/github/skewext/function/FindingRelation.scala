@@ -7,11 +7,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SubqueryExpression, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, CTERelationRef, LeafNode, LogicalPlan, Statistics, WithCTE}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationDef, CTERelationRef, LeafNode, LocalRelation, LogicalPlan, Statistics, WithCTE}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, PLAN_EXPRESSION, TreePattern}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
  * The result of a table function, as a relation. It is not a command: Spark runs a command as soon
@@ -48,6 +49,10 @@ private[skewext] case class FindingRelation(
   /** False, so that a common table expression is not copied to each place that reads it. */
   override lazy val deterministic: Boolean = false
 
+  /** The same with its rows, which it computes at once from these DataFrames. */
+  def found(session: SparkSession, frames: Seq[DataFrame]): LogicalPlan =
+    LocalRelation(output, finding.rows(session, frames))
+
   override def operator(none: Seq[SparkPlan]): SparkPlan = FindingExec(finding, inputs, output)
 
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
@@ -59,7 +64,7 @@ private[skewext] case class FindingRelation(
  * Computes the result once, on the driver. The plans are transient, because tasks do not need them.
  */
 private[skewext] case class FindingExec(
-    finding: Finding,
+    @transient finding: Finding,
     @transient inputs: Seq[LogicalPlan],
     override val output: Seq[Attribute])
     extends LeafExecNode {
@@ -67,7 +72,7 @@ private[skewext] case class FindingExec(
   @transient private lazy val found: Array[InternalRow] = SqlInternals.withActive(session) {
     val projection = UnsafeProjection.create(output.map(_.dataType).toArray)
     val frames = inputs.map(SqlInternals.dataFrame(session, _))
-    finding.find(session, frames).map(projection(_).copy(): InternalRow).toArray
+    finding.rows(session, frames).map(projection(_).copy(): InternalRow).toArray
   }
 
   override protected def doExecute(): RDD[InternalRow] =

@@ -1,16 +1,19 @@
 package io.github.skewext.function
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Locale
 
 import io.github.skewext.asof.AsOfDirection.Backward
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable}
-import io.github.skewext.explain.report.SkewReport
-import io.github.skewext.internal.BuildInfo
+import io.github.skewext.bucket.{BucketedWrite, BucketedWriter}
+import io.github.skewext.explain.{Doctor, Explainer, ExplanationJson}
+import io.github.skewext.explain.report.{QueryReport, SkewReport}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.latest.LatestRowsBuilder
 import io.github.skewext.profile.KeyPass
-import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
 import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
+import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
+import io.github.skewext.internal.BuildInfo
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
@@ -18,153 +21,167 @@ import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedRe
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
-import org.apache.spark.sql.types.StructType
 
 /**
- * Table-valued functions for SQL clients: functions in FROM that take tables as arguments. Each one
- * returns a plan that no longer contains the call.
+ * The functions of skewext for SQL and Python: each turns a [[Request]] into calls of the builders of
+ * plans. In SQL they are table-valued functions, which stand in FROM and take tables as arguments.
  */
 object TableFunctions {
 
   /** The form in which Spark registers a function. */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
-  val all: Seq[Description] = Seq(
-    function(
-      "skewext_multi_join",
-      "TABLE(t1), TABLE(t2), ..., keys, [roles, indicator, suffixes, names]",
-      "Joins the tables on one key, in one pass.")(
-      Seq("keys", "roles", "indicator", "suffixes", "names"))(multiJoin),
-    function(
-      "skewext_asof_join",
-      "TABLE(spine), TABLE(v1), ..., keys, time, " +
-        "[times, directions, tolerances, exact, ties, how, suffixes, spine_keys]",
-      "Joins each row of the spine with one version of each other table, by time.")(
-      Seq(
-        "keys",
-        "time",
-        "times",
-        "directions",
-        "tolerances",
-        "exact",
-        "ties",
-        "how",
-        "suffixes",
-        "spine_keys"))(asOfJoin),
-    function("skewext_latest", "TABLE(t), keys, by, [ties]", "The latest row of each key.")(
-      Seq("keys", "by", "ties"))(latest),
-    function(
-      "skewext_skew_join",
-      "TABLE(join), [technique, hot_keys], [option => value, ...]",
-      "Does the uppermost join of a query by a technique against skew.")(
-      "technique" +: SkewTechniques.optionNames)(skewJoin),
-    function(
-      "skewext_explain",
+  /**
+   * @param signature its arguments, as DESCRIBE FUNCTION shows them: first tables, where `...` stands
+   *                  for any number, then the names of the others.
+   */
+  private case class Function(name: String, signature: String, purpose: String)(
+      plan: Request => LogicalPlan) {
+
+    private val (tables, parameters) =
+      signature
+        .split(", ")
+        .toSeq
+        .filter(_.nonEmpty)
+        .span(word => TablesFirst.exists(word.startsWith))
+
+    def apply(request: Request): LogicalPlan = {
+      val least = if (tables.contains("...")) 1 else tables.count(!_.startsWith("["))
+      val most = if (tables.contains("...")) Int.MaxValue else tables.size
+      val found = request.tables.size
+      if (found < least || found > most) {
+        val wanted = if (most > 2) s"$least or more" else (least to most).mkString(" or ")
+        request.fail(s"it takes $wanted arguments like TABLE(t), got $found.")
+      }
+      plan(request)
+    }
+
+    def description: Description = described(name, signature, purpose) { given =>
+      apply(Request.ofSql(name, parameters, given))
+    }
+  }
+
+  private val TablesFirst = Seq("TABLE", "[TABLE", "...")
+
+  private def described(name: String, signature: String, purpose: String)(
+      plan: Seq[Expression] => LogicalPlan): Description = {
+    val (full, usage) = (s"skewext_$name", s"_FUNC_($signature) - $purpose")
+    val info = new ExpressionInfo(getClass.getName, null, full, usage, "", "", "", "", "", "", "")
+    (FunctionIdentifier(full), info, plan)
+  }
+
+  private val functions: Seq[Function] = Seq(
+    Function(
+      "multi_join",
+      "TABLE(a), TABLE(b), ..., keys, roles, indicator, suffixes, names",
+      "Joins the tables on one key, in one pass.")(multiJoin),
+    Function(
+      "asof_join",
+      "TABLE(spine), TABLE(v1), ..., keys, time, times, directions, tolerances, exact, ties, how, " +
+        "suffixes, spine_keys",
+      "Joins each row of the spine with one version of each other table, by time.")(asOfJoin),
+    Function("latest", "TABLE(t), keys, by, ties", "The latest row of each key.")(latest),
+    Function(
+      "skew_join",
+      s"TABLE(join), technique, ${SkewTechniques.optionNames.mkString(", ")}",
+      "Does the uppermost join of a query by a technique against skew.")(skewJoin),
+    Function(
+      "explain",
       "TABLE(query)",
-      "Says what became of the joins of a query, as JSON; it is planned, and not run.")(Nil) {
-      arguments =>
-        requireTables(arguments, 1, 1)
-        relation(ExplanationFinding, arguments)
+      "Says what became of the joins of a query, as JSON; it is planned, and not run.")(
+      relation(
+        _,
+        Finding.json("Explanation", "explanation") { (_, inputs) =>
+          ExplanationJson.withEntries(Explainer.explain(inputs.head.queryExecution))
+        })),
+    Function(
+      "skew_report",
+      "TABLE(t), [TABLE(other)], keys, partitions, min_share, sizes",
+      "Finds the keys that make a shuffle uneven.")(skewReport),
+    Function(
+      "query_report",
+      "query",
+      "Says how the tasks of a query were, as JSON; by default of the last one with a join.") {
+      request =>
+        val query = request.whole("query", 0, Long.MaxValue)
+        relation(
+          request,
+          Finding.json(s"QueryReport(${query.mkString})", "report")((session, _) =>
+            QueryReport.of(session, query)))
     },
-    function(
-      "skewext_skew_report",
-      "TABLE(t), [TABLE(other),] keys, [partitions, min_share, sizes]",
-      "Finds the keys that make a shuffle uneven.")(
-      Seq("keys", "partitions", "min_share", "sizes"))(skewReport),
-    function(
-      "skewext_query_report",
-      "[query]",
-      "Says how the tasks of a query were, as JSON; by default of the last one with a join.")(
-      Seq("query")) { arguments =>
-      requireTables(arguments, 0, 0)
-      relation(QueryFinding(arguments.whole("query", 0, Long.MaxValue)), arguments)
-    },
-    function(
-      "skewext_write_bucketed",
-      "TABLE(query), table, by, buckets, [sort, mode, partition_by, format, options]",
+    Function(
+      "write_bucketed",
+      "TABLE(query), table, by, buckets, sort, mode, partition_by, format, options",
       "Writes a bucketed table with one file per bucket, once for each execution plan.")(
-      Seq("table", "by", "buckets", "sort", "mode", "partition_by", "format", "options"))(
       writeBucketed),
-    function(
-      "skewext_doctor",
+    Function(
+      "doctor",
       "",
-      "The parts of skewext, as JSON: which are active, and why others are off.")(Nil) {
-      arguments =>
-        requireTables(arguments, 0, 0)
-        relation(DoctorFinding, arguments)
-    },
-    function("skewext_version", "", "The version of skewext, and the line of Spark it is for.")(
-      Nil) { arguments =>
-      requireTables(arguments, 0, 0)
+      "The parts of skewext, as JSON: which are active, and why others are off.")(
+      relation(_, Finding.json("Doctor", "parts")((session, _) => Doctor.json(session)))),
+    Function("version", "", "The version of skewext, and the line of Spark it is for.") { _ =>
       val columns = Seq("version" -> BuildInfo.version, "spark_line" -> BuildInfo.sparkLine)
       Project(columns.map { case (name, value) => Alias(Literal(value), name)() }, OneRowRelation())
     })
 
-  private def function(name: String, arguments: String, purpose: String)(parameters: Seq[String])(
-      plan: TableArguments => LogicalPlan): Description = {
-    val usage = s"_FUNC_($arguments) - $purpose"
-    val info =
-      new ExpressionInfo(getClass.getName, null, name, usage, "", "", "", "", "", "", "")
-    (FunctionIdentifier(name), info, given => plan(new TableArguments(name, parameters, given)))
-  }
+  /** The functions that docs/sql.md describes. */
+  val public: Seq[Description] = functions.map(_.description)
 
-  private def requireTables(arguments: TableArguments, least: Int, most: Int): Unit = {
-    val found = arguments.tables.size
-    if (found < least || found > most) {
-      val wanted = if (least == most) s"$least" else s"$least or $most"
-      arguments.fail(s"it takes $wanted arguments like TABLE(t), got $found.")
+  /** With that of `pyspark_skewext`, which sends requests of any function by Spark Connect. */
+  val all: Seq[Description] = public :+
+    described("request", "TABLE(t), ..., request", "A call of pyspark_skewext.") { given =>
+      val call = Request.ofSql("request", Seq("request"), given)
+      call.arguments.get("request") match {
+        case Some(Literal(json: Array[Byte], _)) =>
+          apply(Request.ofJson(new String(json, UTF_8), call.tables, runsJobs = false))
+        case _ => call.fail("only pyspark_skewext calls it.")
+      }
     }
-  }
 
-  private def relation(finding: JsonFinding, arguments: TableArguments): LogicalPlan =
-    relation(finding, arguments, finding.output)
+  /** The plan of the function's result. */
+  def apply(request: Request): LogicalPlan =
+    functions
+      .find(_.name == request.function)
+      .getOrElse(request.fail("there is no such function."))(request)
 
-  private def relation(
-      finding: Finding,
-      arguments: TableArguments,
-      columns: StructType): LogicalPlan =
-    FindingRelation(finding, arguments.tables, toAttributes(columns))
+  private def relation(request: Request, finding: Finding): LogicalPlan =
+    FindingRelation(finding, request.tables, toAttributes(finding.schema))
 
-  private def multiJoin(arguments: TableArguments): LogicalPlan = {
-    val inputs = arguments.tables
-    val keys = keysOf(arguments)
+  private def multiJoin(request: Request): LogicalPlan = {
+    val keys = keysOf(request)
     new MultiFullJoinBuilder(
       SparkSession.active,
-      inputs,
+      request.tables,
       keys,
-      arguments.names("names").getOrElse(keys.headOption.getOrElse(Nil)),
-      rolesOf(arguments),
-      arguments.texts("suffixes").map(_.map(Option(_).getOrElse(""))),
-      arguments.text("indicator")).build()
+      request.names("names").getOrElse(keys.headOption.getOrElse(Nil)),
+      InputRole.ofAll(request.texts("roles").getOrElse(Seq("full")), request.tables.size),
+      request.texts("suffixes").map(_.map(Option(_).getOrElse(""))),
+      request.text("indicator")).build()
   }
 
   /**
    * The key of each table: `'k'`, `array('a', 'b')`, or an array with one of these for each table.
    */
-  private def keysOf(arguments: TableArguments): Seq[Seq[String]] =
-    lists(arguments, "keys", arguments.tables.size, arguments.required("keys", None))
+  private def keysOf(request: Request): Seq[Seq[String]] =
+    lists(request, "keys", request.tables.size, request.required("keys", None))
 
   /** One list for all tables, or an array with a list for each. */
   private def lists(
-      arguments: TableArguments,
+      request: Request,
       name: String,
       tables: Int,
-      default: => Seq[Seq[String]]): Seq[Seq[String]] = {
-    val lists =
-      if (arguments.isNested(name)) arguments.nested(name).get
-      else arguments.texts(name).fold(default)(Seq.fill(tables)(_))
-    if (lists.exists(list => list == null || list.contains(null))) {
-      arguments.fail(s"a name in '$name' is NULL.")
+      default: => Seq[Seq[String]]): Seq[Seq[String]] =
+    request.nested(name) match {
+      case Some(lists) =>
+        lists.map {
+          case Request.Texts(list) if !list.contains(null) => list
+          case _ => request.fail(s"a name in '$name' is NULL or no string.")
+        }
+      case None => request.names(name).fold(default)(Seq.fill(tables)(_))
     }
-    lists
-  }
 
-  private def asOfJoin(arguments: TableArguments): LogicalPlan = {
-    val (spine, versions) = arguments.tables match {
-      case spine +: versions if versions.nonEmpty => (spine, versions)
-      case tables =>
-        arguments.fail(s"it takes 2 or more arguments like TABLE(t), got ${tables.size}.")
-    }
+  private def asOfJoin(request: Request): LogicalPlan = {
+    val (spine, versions) = (request.tables.head, request.tables.tail)
     def ofEach[T](name: String, values: Option[Seq[T]], default: => T): Seq[T] = values match {
       case None => versions.map(_ => default)
       case Some(Seq(one)) => versions.map(_ => one)
@@ -172,22 +189,24 @@ object TableFunctions {
     }
     def ofAll[T](name: String, values: Seq[T]): Seq[T] = {
       if (values.size != versions.size) {
-        arguments.fail(
+        request.fail(
           s"there are ${versions.size} tables of versions, and '$name' has ${values.size} values.")
       }
       values
     }
     val n = versions.size
-    val keys = ofAll("keys", lists(arguments, "keys", n, arguments.required("keys", None)))
-    val spineKeys = ofAll("spine_keys", lists(arguments, "spine_keys", n, keys))
-    val time = arguments.required("time", arguments.text("time"))
-    val times = ofEach("times", arguments.texts("times"), time)
-    val directions = ofEach("directions", arguments.texts("directions"), Backward.name)
-    val tolerances = ofEach("tolerances", arguments.constants("tolerances"), Literal(null))
-    val exact = ofEach("exact", arguments.flags("exact"), default = true)
-    val ties =
-      if (arguments.isNested("ties")) ofAll("ties", arguments.nested("ties").get.map(Option(_)))
-      else versions.map(_ => arguments.texts("ties").filterNot(_.forall(_ == null)))
+    val keys = ofAll("keys", lists(request, "keys", n, request.required("keys", None)))
+    val spineKeys = ofAll("spine_keys", lists(request, "spine_keys", n, keys))
+    val time = request.required("time", request.text("time"))
+    val times = ofEach("times", request.texts("times"), time)
+    val directions = ofEach("directions", request.texts("directions"), Backward.name)
+    val tolerances = ofEach("tolerances", request.constants("tolerances"), Literal(null))
+    val exact = ofEach("exact", request.flags("exact"), default = true)
+    val ties: Seq[Option[Seq[Any]]] = request.nested("ties") match {
+      case Some(each) =>
+        ofAll("ties", each).map(Option(_).map { case orders: collection.Seq[_] => orders.toVector })
+      case None => versions.map(_ => request.texts("ties").filterNot(_.forall(_ == null)))
+    }
     val tables = versions.indices.map { i =>
       AsOfTable(
         versions(i),
@@ -197,123 +216,109 @@ object TableFunctions {
         directions(i),
         Some(tolerances(i)),
         exact(i),
-        ties(i).map(_.map(order(arguments, _))))
+        ties(i).map(_.map(order(request, _))))
     }
     new AsOfJoinBuilder(
       SparkSession.active,
       spine,
       tables,
       time,
-      arguments.text("how").getOrElse("left").toLowerCase(Locale.ROOT),
-      arguments.texts("suffixes")).build()
+      request.text("how").getOrElse("left").toLowerCase(Locale.ROOT),
+      request.texts("suffixes")).build()
   }
 
-  private def latest(arguments: TableArguments): LogicalPlan = {
-    requireTables(arguments, 1, 1)
+  private def latest(request: Request): LogicalPlan = {
+    def orders(name: String) = request.list(name).map(_.map(order(request, _)))
     LatestRowsBuilder.build(
       SparkSession.active,
-      arguments.tables.head,
-      keysOf(arguments).head,
-      arguments.required("by", arguments.texts("by")).map(order(arguments, _)),
-      arguments.texts("ties").map(_.map(order(arguments, _))))
+      request.tables.head,
+      keysOf(request).head,
+      request.required("by", orders("by")),
+      orders("ties"))
   }
 
   private val Order = """(?is)(.*?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?""".r
 
   /** A column, or an order as in ORDER BY. */
-  private def order(arguments: TableArguments, text: String): Expression = text match {
-    case Order(column, direction, nulls) =>
-      val e = SparkSession.active.sessionState.sqlParser.parseExpression(column).transform {
-        // With quotedRegexColumnNames, a quoted name is a pattern. No pattern is an order.
-        case UnresolvedRegex(name, table, _) =>
-          UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
-      }
-      // ORDER BY reads a column as ascending, and here the greatest value comes first.
-      if (direction == null && nulls != null) {
-        arguments.fail(s"the order '$text' has NULLS, but neither ASC nor DESC.")
-      }
-      if (direction == null) {
-        e
-      } else {
-        val by = if ("asc".equalsIgnoreCase(direction)) Ascending else Descending
-        val default = by.defaultNullOrdering
-        val order =
-          if (nulls == null) default
-          else if (nulls.equalsIgnoreCase("first")) NullsFirst
-          else NullsLast
-        SortOrder(e, by, order, Nil)
-      }
-    case _ => arguments.fail("a column to order by is NULL.")
+  private def order(request: Request, given: Any): Expression = given match {
+    case text: String => order(request, text)
+    case place: Map[_, _] => request.column(place)
+    case null => request.fail("a column to order by is NULL.")
+    case other => request.fail(s"a column to order by must be a string, not $other.")
   }
 
-  /** The roles: one name for all tables, like `how` in Python, or a role for each table. */
-  private def rolesOf(arguments: TableArguments): Seq[InputRole] =
-    InputRole
-      .ofAll(arguments.texts("roles").getOrElse(Seq("full")), arguments.tables.size)
-      .fold(
-        name =>
-          arguments.fail(
-            s"there is no role '$name'; 'roles' is 'full', 'left' or 'inner', or an array that " +
-              s"has for each table one of ${InputRole.public.map(_.name).mkString(", ")}."),
-        identity)
+  private def order(request: Request, text: String): Expression = {
+    val Order(column, direction, nulls) = text
+    val e = SparkSession.active.sessionState.sqlParser.parseExpression(column).transform {
+      // With quotedRegexColumnNames, a quoted name is a pattern. No pattern is an order.
+      case UnresolvedRegex(name, table, _) =>
+        UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
+    }
+    // ORDER BY reads a column as ascending, and here the greatest value comes first.
+    if (direction == null && nulls != null) {
+      request.fail(s"the order '$text' has NULLS, but neither ASC nor DESC.")
+    }
+    if (direction == null) {
+      e
+    } else {
+      val by = if ("asc".equalsIgnoreCase(direction)) Ascending else Descending
+      val default = by.defaultNullOrdering
+      val order =
+        if (nulls == null) default
+        else if (nulls.equalsIgnoreCase("first")) NullsFirst
+        else NullsLast
+      SortOrder(e, by, order, Nil)
+    }
+  }
 
-  private def skewJoin(arguments: TableArguments): LogicalPlan = {
-    requireTables(arguments, 1, 1)
+  private def skewJoin(request: Request): LogicalPlan = {
     val words = SkewTechniques.optionNames.filterNot(_ == TechniqueOptions.HotKeys)
     val given = TechniqueOptions(
-      words.flatMap(name => arguments.word(name).map(name -> _)).toMap,
-      arguments.rows(TechniqueOptions.HotKeys).map(_.map(HotKey(_))))
-    val joined = arguments.tables.head match {
-      // A view hides the aliases of the sides. The query cannot name the view of a client.
-      case SubqueryAlias(alias, view: View)
-          if view.isTempViewStoringAnalyzedPlan && isOfClient(alias.name) =>
-        view.child
-      case table => table
-    }
+      words.flatMap(name => request.word(name).map(name -> _)).toMap,
+      request.rows(TechniqueOptions.HotKeys).map(_.map(HotKey(_))))
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
       SkewJoinBuilder.byTechnique(
         SparkSession.active,
-        joined,
-        arguments.text("technique").getOrElse(AutoJoin.name),
+        request.tables.head,
+        request.text("technique").getOrElse(AutoJoin.name),
         given,
-        runsJobs = false)
+        request.runsJobs)
     }
   }
 
-  /** The views that clients of Connect make of DataFrames: PySpark 4 or later, and our package. */
-  private val ViewOfClient = "(?i)(?:_pyspark_connect_temp_view_|skewext_)[0-9a-f]{32}".r.pattern
-
-  private def isOfClient(view: String): Boolean = ViewOfClient.matcher(view).matches()
-
-  private def writeBucketed(arguments: TableArguments): LogicalPlan = {
-    requireTables(arguments, 1, 1)
-    val by = arguments.required("by", arguments.names("by"))
-    if (by.isEmpty) arguments.fail("the argument 'by' must have at least one name.")
-    val finding = WriteFinding(
-      arguments.required("table", arguments.text("table")),
+  private def writeBucketed(request: Request): LogicalPlan = {
+    val by = request.required("by", request.names("by"))
+    if (by.isEmpty) request.fail("the argument 'by' must have at least one name.")
+    val write = BucketedWrite(
+      request.required("table", request.text("table")),
       by,
-      arguments.required("buckets", arguments.whole("buckets", 1, Int.MaxValue)).toInt,
-      arguments.namesOrFlag("sort", by).getOrElse(by),
-      arguments.text("mode").getOrElse("error"),
-      arguments.names("partition_by").getOrElse(Nil),
-      arguments.text("format"),
-      arguments.pairs("options").getOrElse(Map.empty))
-    relation(finding, arguments)
+      request.required("buckets", request.whole("buckets", 1, Int.MaxValue)).toInt,
+      request.namesOrFlag("sort", by).getOrElse(by),
+      request.text("mode").getOrElse("error"),
+      request.names("partition_by").getOrElse(Nil),
+      request.text("format"),
+      request.pairs("options").getOrElse(Map.empty))
+    val shown = s"BucketedWrite(${write.table}, ${by.mkString("[", ", ", "]")}, " +
+      s"${write.buckets}, ${write.mode})"
+    relation(
+      request,
+      Finding.json(shown, "written")((_, inputs) =>
+        new BucketedWriter(inputs.head, write).write().json))
   }
 
-  private def skewReport(arguments: TableArguments): LogicalPlan = {
-    requireTables(arguments, 1, 2)
-    val keys = keysOf(arguments)
-    val share = arguments.number("min_share").getOrElse(BigDecimal("0.001"))
+  private def skewReport(request: Request): LogicalPlan = {
+    val keys = keysOf(request)
+    val share = request.number("min_share").getOrElse(BigDecimal("0.001"))
     if (share < BigDecimal("0.00001") || share > BigDecimal("0.5")) {
-      arguments.fail(s"the argument 'min_share' must be between 0.00001 and 0.5, not $share.")
+      request.fail(s"the argument 'min_share' must be between 0.00001 and 0.5, not $share.")
     }
-    val finding = SkewFinding(
-      keys,
-      arguments.whole("partitions", 1, 1000000).map(_.toInt),
-      share.toDouble,
-      arguments.flag("sizes").getOrElse(false))
-    val compared = KeyPass.compared(SparkSession.active, arguments.tables, keys)._1
-    relation(finding, arguments, SkewReport.schema(compared))
+    val partitions = request.whole("partitions", 1, 1000000).map(_.toInt)
+    val withBytes = request.flag("sizes").getOrElse(false)
+    val compared = KeyPass.compared(SparkSession.active, request.tables, keys)._1
+    val shown = s"SkewReport(${keys.map(_.mkString("[", ", ", "]")).mkString(", ")})"
+    relation(
+      request,
+      new Finding(shown, SkewReport.schema(compared))((session, inputs) =>
+        SkewReport.of(session, inputs, keys, partitions, share.toDouble, withBytes).rows))
   }
 }

@@ -3,6 +3,7 @@ package io.github.skewext.join
 import java.util.Locale
 
 import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * The role of an input in a join: whether the input must have a key, may have it, or must not have
@@ -44,14 +45,20 @@ object InputRole {
 
   /**
    * The roles of `inputs` inputs: by one of the names `full`, `left` and `inner`, or by a name of a
-   * role for each. If there is no such role, the name.
+   * role for each.
    */
-  def ofAll(names: Seq[String], inputs: Int): Either[String, Seq[InputRole]] =
+  def ofAll(names: Seq[String], inputs: Int): Seq[InputRole] =
     names.map(name => String.valueOf(name).toLowerCase(Locale.ROOT)) match {
-      case Seq("full") => Right(Seq.fill(inputs)(Optional))
-      case Seq("inner") => Right(Seq.fill(inputs)(Required))
-      case Seq("left") => Right(Required +: Seq.fill(inputs - 1)(Optional))
-      case roles => roles.find(fromName(_).isEmpty).toLeft(roles.flatMap(fromName(_)))
+      case Seq("full") => Seq.fill(inputs)(Optional)
+      case Seq("inner") => Seq.fill(inputs)(Required)
+      case Seq("left") => Required +: Seq.fill(inputs - 1)(Optional)
+      case roles =>
+        roles.map { name =>
+          fromName(name).getOrElse(
+            throw SqlInternals.analysisError(
+              s"There is no role '$name'. The roles are 'full', 'left' or 'inner', or for each " +
+                s"input one of ${public.map(role => s"'${role.name}'").mkString(", ")}."))
+        }
     }
 
   /**

@@ -2,7 +2,7 @@ package io.github.skewext.merge
 
 import io.delta.sql.DeltaSparkSessionExtension
 import io.github.skewext.SkewExtensions
-import io.github.skewext.bucket.BucketedWriter
+import io.github.skewext.bucket.{BucketedWrite, BucketedWriter}
 import org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 import org.apache.spark.SparkConf
@@ -222,14 +222,7 @@ class LakehouseSuite
       } {
         val writer = new BucketedWriter(
           spark.sql("SELECT 3L AS k, 4L AS v"),
-          table,
-          None,
-          Seq("k"),
-          2,
-          Nil,
-          mode,
-          Nil,
-          Map.empty)
+          BucketedWrite(table, Seq("k"), 2, sortBy = Nil, mode))
         val error = intercept[AnalysisException](writer.write())
         assert(error.getMessage.contains("Spark's own"), table)
       }

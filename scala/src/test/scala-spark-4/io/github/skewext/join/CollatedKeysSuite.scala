@@ -1,13 +1,11 @@
 package io.github.skewext.join
 
-import io.github.skewext.PythonApi
+import io.github.skewext.explain.report.SkewReport
 import io.github.skewext.inputs.KeyType
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.SkewTest
 import io.github.skewext.skew.plan.SkewReason
-
 import scala.collection.JavaConverters._
-
 
 import org.apache.spark.sql.functions.{col, lit, when}
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
@@ -106,13 +104,8 @@ class CollatedKeysSuite extends SkewTest {
   }
 
   test("a report counts equal keys as one") {
-    val report = PythonApi
-      .skewReport(
-        Seq(input(0, "UTF8_LCASE", "'a'", "'A'", "'b'", "'c'", "'A'")).asJava,
-        Seq(Seq("k").asJava).asJava,
-        2,
-        0.5,
-        false)
+    val rows = input(0, "UTF8_LCASE", "'a'", "'A'", "'b'", "'c'", "'A'")
+    val report = SkewReport.of(spark, Seq(rows), Seq(Seq("k")), Some(2), 0.5, withBytes = false)
     // By their bytes, no key would have half of the rows.
     val Seq(hot) = report.frame.where("key IS NOT NULL").collect().toSeq
     assert(hot.getSeq[Long](2) === Seq(3))

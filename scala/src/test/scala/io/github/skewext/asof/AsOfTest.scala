@@ -1,11 +1,7 @@
 package io.github.skewext.asof
 
-import java.util.{List => JList}
-
-import scala.collection.JavaConverters._
-
 import io.github.skewext.asof.exec.{AsOfJoinExec, AsOfOperator}
-import io.github.skewext.{MultiJoinTest, PythonApi}
+import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.{Column, DataFrame}
@@ -28,30 +24,24 @@ trait AsOfTest extends MultiJoinTest {
       keys: Seq[String] = Seq("k"),
       spineKeys: Seq[String] = Seq("k"))
 
-  private def list(columns: Seq[Column]): JList[Column] =
-    if (columns == null) null else columns.asJava
-
   protected def asOf(
       spine: DataFrame,
       time: String,
       how: String = "left",
       suffixes: Seq[String] = null)(versions: Versions*): DataFrame =
-    PythonApi.asOfJoin(
+    Joins.asOfJoin(
       spine,
-      versions.map(_.df).asJava,
-      versions.map(_.spineKeys.asJava).asJava,
-      versions.map(_.keys.asJava).asJava,
+      versions.map { v =>
+        val within = Option(v.tolerance).map(expr(_))
+        AsOf(v.df, v.time, v.keys, v.spineKeys, v.direction, within, v.exact, Option(v.ties))
+      },
+      Nil,
       time,
-      versions.map(_.time).asJava,
-      versions.map(_.direction).asJava,
-      versions.map(v => if (v.tolerance == null) null else expr(v.tolerance)).asJava,
-      versions.map(v => Boolean.box(v.exact)).asJava,
-      versions.map(v => list(v.ties)).asJava,
       how,
-      if (suffixes == null) null else suffixes.asJava)
+      Option(suffixes))
 
   protected def latest(df: DataFrame, keys: String*)(by: Column*)(ties: Column*): DataFrame =
-    PythonApi.latest(df, keys.asJava, by.asJava, if (ties.isEmpty) null else ties.asJava)
+    Joins.latest(df, keys, by, Option(ties).filter(_.nonEmpty))
 
   protected def joins(df: DataFrame): Seq[AsOfJoinExec] =
     asOfOperators(df).collect { case join: AsOfJoinExec => join }

@@ -3,9 +3,8 @@ package io.github.skewext.bucket
 import java.io.File
 
 import scala.collection.JavaConverters._
-
+import io.github.skewext.MultiJoinTest
 import io.github.skewext.bucket.files.SortedFilesExec
-import io.github.skewext.{MultiJoinTest, PythonApi}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -41,16 +40,17 @@ trait SortedBucketTest extends MultiJoinTest {
       partitionBy: Seq[String] = Nil,
       format: String = null,
       options: Map[String, String] = Map.empty): WrittenBuckets =
-    PythonApi.writeBucketed(
+    new BucketedWriter(
       df,
-      table,
-      format,
-      by.asJava,
-      buckets,
-      sortBy.getOrElse(by).asJava,
-      mode,
-      partitionBy.asJava,
-      options.asJava)
+      BucketedWrite(
+        table,
+        by,
+        buckets,
+        sortBy.getOrElse(by),
+        mode,
+        partitionBy,
+        Option(format),
+        options)).write()
 
   protected def plan[T](df: DataFrame)(
       f: PartialFunction[org.apache.spark.sql.execution.SparkPlan, T]): Seq[T] =

@@ -4,15 +4,18 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
 import io.github.skewext.explain.Explainer
+import io.github.skewext.explain.report.SkewReport
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.technique.SkewTechniques
 import io.github.skewext.{MultiJoinTest, PythonApi}
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.expressions.Window
+import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{TestSessions, TestShims}
-import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
+import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 
 /** What plain SQL can ask for. */
 class TableFunctionsSuite extends MultiJoinTest {
@@ -196,20 +199,35 @@ class TableFunctionsSuite extends MultiJoinTest {
     assert(jobsOf(sql(s"SELECT * FROM $join").queryExecution.executedPlan) === 0)
   }
 
-  test("skewext_skew_join: views of DataFrames have their names, those of clients have not") {
-    def call(columns: String, view: String): DataFrame =
-      sql(s"SELECT $columns FROM skewext_skew_join(TABLE($view), 'broadcast')")
+  test("a view has its name in the result, and that of a DataFrame of Python has not") {
     val joined = sql("SELECT * FROM a JOIN b USING (k)")
-    val digits = "0123456789abcdef" * 2
-    val ofClients = Seq(s"_pyspark_connect_temp_view_$digits", s"skewext_$digits")
-    withTempView("v" +: ofClients: _*) {
+    withTempView("v") {
       joined.createTempView("v")
-      checkAnswer(call("v.k", "v"), joined.select("k"))
-      for (view <- ofClients) {
-        joined.createTempView(view)
-        checkAnswer(call("b.v", view), joined.select("b.v"))
-      }
+      checkAnswer(
+        sql("SELECT v.k FROM skewext_skew_join(TABLE(v), 'broadcast')"),
+        joined.select("k"))
+      val json =
+        """{"function": "skew_join", "columns": [0], "arguments": {"technique": "broadcast"}}"""
+      val bytes = json.getBytes(UTF_8).map(byte => f"$byte%02x").mkString
+      checkAnswer(
+        sql(s"SELECT b.v FROM skewext_request(TABLE(v), X'$bytes')"),
+        joined.select("b.v"))
     }
+  }
+
+  test("columns that Python computes") {
+    val b = spark.table("b")
+    def latest(by: Column): DataFrame = PythonApi.run(
+      """{"function": "latest", "columns": [1],
+         "arguments": {"keys": "k", "by": [{"column": [0, 0]}], "ties": null}}""",
+      java.util.Arrays.asList(b.select(col("*"), by)),
+      java.util.Arrays.asList(b))
+    checkAnswer(latest(col("v").asc), Seq(Row(2, "b2"), Row(3, "b1")))
+    checkAnswer(latest(col("v")), Seq(Row(2, "b3"), Row(3, "b1")))
+    checkAnswer(latest(-substring(col("v"), 2, 1).cast("int")), Seq(Row(2, "b2"), Row(3, "b1")))
+    val place = row_number().over(Window.partitionBy("k").orderBy("v"))
+    val error = intercept[AnalysisException](latest(place))
+    assert(error.getMessage.contains("is not computed from the columns of one row"))
   }
 
   test("skewext_skew_join: wrong arguments and joins that a technique cannot do") {
@@ -243,7 +261,9 @@ class TableFunctionsSuite extends MultiJoinTest {
         JsonMethods.parse(df.collect().head.getString(0)) \ name
       val df = write("")
       val plan = write(", options => map('word', 'secret')").queryExecution.executedPlan.toString
-      assert(plan.contains("WriteFinding(written_by_sql, [k], 2") && !plan.contains("secret"), plan)
+      assert(
+        plan.contains("BucketedWrite(written_by_sql, [k], 2") && !plan.contains("secret"),
+        plan)
       assert(!spark.catalog.tableExists("written_by_sql"))
       val rows = (field(df, "buckets") \ "rows").children.map(_.values.toString.toInt)
       assert(rows.size === 2 && rows.sum === 3)
@@ -306,7 +326,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     fails(join(", 'k', names => array('a', NULL)"))("a name in 'names' is NULL.")
     fails(join(", 'k', keys => 'k'"))("the argument 'keys' is given twice.")
     fails(join(", kies => 'k'"))("there is no argument 'kies'; they are keys, roles")
-    fails(join(", 'k', 'right'"))("there is no role 'right'")
+    fails(join(", 'k', 'right'"))("There is no role 'right'")
     fails(join(", 'k', array('optional')"))("roles must have 2 entries, one for each input, not 1.")
     fails(join(", concat('k', rand())"))("the argument 'keys' must be a constant")
     fails(join(", 'k', NULL, NULL, NULL, NULL, 'x'"))("there are 6 arguments after the tables")
@@ -343,12 +363,7 @@ class TableFunctionsSuite extends MultiJoinTest {
 
   test("skewext_skew_report") {
     val df = sql("SELECT * FROM skewext_skew_report(TABLE(b), 'k', partitions => 3)")
-    val named = PythonApi.skewReport(
-      java.util.Arrays.asList(spark.table("b")),
-      java.util.Arrays.asList(java.util.Arrays.asList("k")),
-      3,
-      0.001,
-      withBytes = false)
+    val named = SkewReport.of(spark, Seq(spark.table("b")), Seq(Seq("k")), Some(3), 0.001, false)
     checkAnswer(df, named.frame.collect().toSeq)
     assert(df.where("key IS NULL").collect().toSeq.map(_.getString(4)) === Seq(named.figures))
     // Of two, of common tables, and in the middle of a query that shuffles.
@@ -418,8 +433,8 @@ class TableFunctionsSuite extends MultiJoinTest {
     val text = new String(Files.readAllBytes(page), UTF_8)
     val signature = raw"(?m)^\| `(\w+)\((.*)\)` \|".r
     val listed = signature.findAllMatchIn(text).map(m => m.group(1) -> m.group(2)).toMap
-    assert(listed.keySet === TableFunctions.all.map(_._1.funcName).toSet)
-    for ((name, _, function) <- TableFunctions.all) {
+    assert(listed.keySet === TableFunctions.public.map(_._1.funcName).toSet)
+    for ((name, _, function) <- TableFunctions.public) {
       // The error for too many arguments lists the parameters.
       val error = intercept[AnalysisException](function(Seq.fill(100)(Literal(1)))).getMessage
       val taken = raw"it takes (.*)\.".r.findFirstMatchIn(error).get.group(1).replace("nothing", "")

@@ -54,7 +54,8 @@ class BadInputSuite extends MultiJoinTest {
   }
 
   test("refuses unknown roles, only excluded inputs, and a wrong number of roles") {
-    fails("There is no role 'left'; the roles are optional, required, excluded.")(
+    fails(
+      "There is no role 'left'. The roles are 'full', 'left' or 'inner', or for each input one of")(
       multiJoin(Seq(a, b), Seq("k"), roles = Seq("left", "optional")))
     fails("All inputs are excluded")(
       multiJoin(Seq(a, b), Seq("k"), roles = Seq("excluded", "excluded")))

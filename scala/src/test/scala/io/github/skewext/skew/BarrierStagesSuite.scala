@@ -1,16 +1,12 @@
 package io.github.skewext.skew
 
-import java.util.{Arrays, Collections}
-
-import scala.collection.JavaConverters._
-
-import io.github.skewext.PythonApi
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.platform.{Reason, SkewConf}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
 import io.github.skewext.technique.TechniqueReason
 import io.github.skewext.technique.hint.TechniqueHint
+import io.github.skewext.{Joins, Technique}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
@@ -119,14 +115,12 @@ class BarrierStagesSuite extends SkewTest {
   }
 
   private def byTechnique(name: String, how: String, options: (String, String)*): DataFrame =
-    PythonApi.skewJoin(
+    Joins.skewJoin(
       skewed(0, 200),
       skewed(1, 60),
-      Arrays.asList("k"),
+      Left(Seq("k")),
       how,
-      name,
-      options.toMap.asJava,
-      null)
+      Technique(name, options.toMap))
 
   private def techniques(df: DataFrame): Seq[TechniqueHint.Content] =
     df.queryExecution.optimizedPlan.collect { case node => TechniqueHint.of(node) }.flatten
@@ -154,14 +148,12 @@ class BarrierStagesSuite extends SkewTest {
     for ((technique, how, side) <- Seq(
         ("iterative_broadcast", "left", "right"),
         ("broadcast_map", "left_semi", "left"))) {
-      val join = PythonApi.skewJoin(
+      val join = Joins.skewJoin(
         skewed(0, 60, maps = 2),
         skewed(1, 60, maps = 2),
-        Arrays.asList("k"),
+        Left(Seq("k")),
         how,
-        technique,
-        Collections.singletonMap("side", side),
-        null)
+        Technique(technique, Map("side" -> side)))
       checkWhole(barrier(join))
       assert(techniques(barrier(join)).exists(_.isInstanceOf[TechniqueHint.Made]))
     }

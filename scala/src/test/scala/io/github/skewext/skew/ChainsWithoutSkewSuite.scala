@@ -1,10 +1,8 @@
 package io.github.skewext.skew
 
 import java.util.Arrays
-
 import scala.collection.JavaConverters._
-
-import io.github.skewext.PythonApi
+import io.github.skewext.{Joins, Technique}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}
 
@@ -75,14 +73,12 @@ class ChainsWithoutSkewSuite extends SkewTest {
 
   test("a join of the chain whose hint lowers the threshold is split") {
     withSQLConf(Threshold -> "1000000") {
-      val lower = PythonApi.skewJoin(
+      val lower = Joins.skewJoin(
         table(0).withColumnRenamed("k0", "k"),
         table(1, 800, 2).withColumnRenamed("k1", "k"),
-        Arrays.asList("k"),
+        Left(Seq("k")),
         "left",
-        "adaptive",
-        Map("threshold" -> "2500", "slice_bytes" -> "2000").asJava,
-        null)
+        Technique("adaptive", Map("threshold" -> "2500", "slice_bytes" -> "2000")))
       val df = join(lower.withColumnRenamed("k", "k0"), 2, table(2))
       val split = checkSplit(df)
       assert(split.children.size === 2)

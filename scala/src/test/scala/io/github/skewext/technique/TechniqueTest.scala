@@ -1,8 +1,7 @@
 package io.github.skewext.technique
 
 import scala.collection.JavaConverters._
-
-import io.github.skewext.PythonApi
+import io.github.skewext.{Joins, Technique}
 import io.github.skewext.facts.KeptInPlace
 import io.github.skewext.platform.Reason
 import io.github.skewext.skew.SkewTest
@@ -30,13 +29,12 @@ trait TechniqueTest extends SkewTest {
       technique: String,
       options: Map[String, String] = Map.empty,
       hotKeys: Seq[Seq[Column]] = null): DataFrame = {
-    val java = on match {
-      case name: String => Seq(name).asJava
-      case names: Seq[_] => names.asJava
-      case condition => condition
+    val compared = on match {
+      case name: String => Left(Seq(name))
+      case names: Seq[_] => Left(names.map(_.toString))
+      case condition: Column => Right(condition)
     }
-    val hot = if (hotKeys == null) null else hotKeys.map(_.asJava).asJava
-    PythonApi.skewJoin(left, right, java, how, technique, options.asJava, hot)
+    Joins.skewJoin(left, right, compared, how, Technique(technique, options, Option(hotKeys)))
   }
 
   protected def stockJoin(left: DataFrame, right: DataFrame, on: Any, how: String): DataFrame =

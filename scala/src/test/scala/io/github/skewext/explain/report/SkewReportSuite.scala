@@ -1,8 +1,6 @@
 package io.github.skewext.explain.report
 
-import scala.collection.JavaConverters._
-
-import io.github.skewext.{MultiJoinTest, PythonApi}
+import io.github.skewext.{Joins, MultiJoinTest}
 import org.json4s._
 import org.json4s.jackson.JsonMethods
 import org.scalatest.time.SpanSugar._
@@ -19,10 +17,11 @@ class SkewReportSuite extends MultiJoinTest {
   private val Partitions = 11
 
   private def report(on: Seq[String], withBytes: Boolean = false)(inputs: DataFrame*): SkewReport =
-    PythonApi.skewReport(
-      inputs.asJava,
-      inputs.map(_ => on.asJava).asJava,
-      Partitions,
+    SkewReport.of(
+      Joins.sessionOf(inputs),
+      inputs,
+      inputs.map(_ => on),
+      Some(Partitions),
       0.001,
       withBytes)
 

@@ -1,9 +1,7 @@
 package io.github.skewext.join.optimizer
 
-import java.util.{Arrays => JArrays}
-
+import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.{AsOf, Joins, MultiJoinTest, PythonApi}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -161,11 +159,8 @@ class InputPruningSuite extends MultiJoinTest {
         "k:bigint,t0:bigint",
         "k:bigint,t1:bigint,s1:struct<b:struct<c:bigint>,e:bigint>,v1:bigint")
 
-      def latest(by: Column, ties: Column*): DataFrame = PythonApi.latest(
-        versions,
-        JArrays.asList("k"),
-        JArrays.asList(by),
-        if (ties.isEmpty) null else JArrays.asList(ties: _*))
+      def latest(by: Column, ties: Column*): DataFrame =
+        Joins.latest(versions, Seq("k"), Seq(by), Option(ties).filter(_.nonEmpty))
       reads(latest(col("t1")).selectExpr("k", "s1.a"), "k:bigint,t1:bigint,s1:struct<a:bigint>")
       reads(
         latest(col("t1").asc).where("s1.b.c IS NULL OR s1.b.c > 0").selectExpr("s1.a"),
