@@ -2,7 +2,6 @@ package io.github.skewext.bucket
 
 import java.io.File
 
-import scala.collection.JavaConverters._
 import io.github.skewext.MultiJoinTest
 import io.github.skewext.bucket.files.SortedFilesExec
 

@@ -1,7 +1,5 @@
 package io.github.skewext.skew
 
-import java.util.Arrays
-import scala.collection.JavaConverters._
 import io.github.skewext.{Joins, Technique}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}

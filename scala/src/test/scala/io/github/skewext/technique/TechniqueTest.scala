@@ -1,6 +1,5 @@
 package io.github.skewext.technique
 
-import scala.collection.JavaConverters._
 import io.github.skewext.{Joins, Technique}
 import io.github.skewext.facts.KeptInPlace
 import io.github.skewext.platform.Reason
