@@ -123,6 +123,7 @@ object UseSortedFiles extends Rule[SparkPlan] {
       _ <- check(conf.getConf(SkewConf.BUCKET_ORDER), FileOrderReason.SwitchedOff)
       _ <- check(isOrdered(withOrder(chain), order), FileOrderReason.OtherOrder)
       _ <- check(StoredValues.ofFormat(scan), FileOrderReason.Format)
+      _ <- check(isDeterministic(chain), FileOrderReason.NonDeterministic)
       // The number of files is known before their names are read, which takes seconds for 100,000
       // files.
       _ <- check(!BucketFiles.areSurelySeveral(scan), FileOrderReason.SeveralFiles)
@@ -150,6 +151,14 @@ object UseSortedFiles extends Rule[SparkPlan] {
   private def withOrder(chain: SparkPlan): SparkPlan = chain.transformUp {
     case scan: FileSourceScanExec => OneFile(scan.output, orderOfFiles(scan))
   }
+
+  /**
+   * Whether the expressions of the chain are deterministic. A sort reads all rows of its input before
+   * another input is opened, and without it both are read in turns. So an expression that returns the
+   * current file would return one of the other input.
+   */
+  private def isDeterministic(chain: SparkPlan): Boolean =
+    !chain.exists(_.expressions.exists(!_.deterministic))
 
   private case class OneFile(output: Seq[Attribute], override val outputOrdering: Seq[SortOrder])
       extends LeafExecNode {

@@ -78,7 +78,7 @@ class ExplainRunsNothingSuite extends TechniqueTest {
       }
       // Of more than 32 partitions Spark itself lists the files by a job.
       skewed(2, 200).withColumn("p", col("k") % 6).write.partitionBy("p").saveAsTable("p0")
-      for (setting <- Seq(SkewConf.BUCKET_PRUNING, SkewConf.BUCKET_SKEW))
+      for (setting <- Seq(SkewConf.BUCKET_ORDER, SkewConf.BUCKET_PRUNING, SkewConf.BUCKET_SKEW))
         withSQLConf(setting.key -> "true") {
           checkSql("SELECT * FROM b0 FULL JOIN b1 USING (k) WHERE k IN (3, 5)")
           checkSql("SELECT * FROM b0 JOIN b1 USING (k) WHERE b0.v0 > 3")
