@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * Adds to each row its cells in a salted join, see [[SaltKeys]]. It hides the partitioning of its
@@ -32,24 +33,23 @@ case class SaltKeysExec(
   override def producedAttributes: AttributeSet = AttributeSet(added)
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val (of, input) = (keys, child.output)
+    val (keysOfRow, input) = (keys.map(SqlInternals.normalizeFloats), child.output)
     val cellsOf = new SaltedCells(
       salted,
       conf.numShufflePartitions,
       stable = StableRows.areIn(child),
       alike = input.forall(a => ComparedByBytes(a) && keys.exists(_.semanticEquals(a))))
     val (types, outputTypes) = (child.schema.map(_.dataType), schema.map(_.dataType).toArray)
-    val Seq(rowsOut, copies, markers) =
-      Seq("numOutputRows", "numCopies", "numMarkers").map(longMetric)
+    val Seq(out, copies, markers) = Seq("numOutputRows", "numCopies", "numMarkers").map(longMetric)
     child.execute().mapPartitionsWithIndex { (task, rows) =>
-      val keyOf = UnsafeProjection.create(of, input)
+      val keyOf = UnsafeProjection.create(keysOfRow, input)
       val asUnsafe = new UnsafeInputs(Seq(types))
       val cells = cellsOf.ofTask(task)
       val result = UnsafeProjection.create(outputTypes)
       val joined = new JoinedRow
       rows.flatMap { row =>
         cells(keyOf(row), asUnsafe(0, row)).iterator.map { case (cell, kind) =>
-          rowsOut += 1
+          out += 1
           if (kind == SaltKeys.Further) copies += 1 else if (kind == SaltKeys.Marker) markers += 1
           result(joined(row, InternalRow(cell, kind)))
         }

@@ -61,7 +61,7 @@ private[technique] object SaltedHotKeys {
     keys.groupBy(_.key).values.map(_.head).toSeq
   }
 
-  /** The number of parts of a key's rows on the left and on the right, 32 if they are not counted. */
+  /** The number of parts of a key's rows on the left and on the right; without a count, up to 32. */
   private def salts(request: TechniqueRequest, key: HotKey): (Int, Int) = {
     val most = math.max(2, math.min(request.numPartitions, 32))
     def larger = BroadcastSide.nameOf(Seq(BuildLeft, BuildRight).maxBy(request.sizeOf))

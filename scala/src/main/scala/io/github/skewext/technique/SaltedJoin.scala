@@ -7,7 +7,6 @@ import io.github.skewext.technique.hint.TechniqueOptions
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
-import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A join on the key and a salt. On the side where a key is hot, its rows are divided into parts. On
@@ -78,7 +77,7 @@ object SaltedJoin extends SkewTechnique {
     val Seq(left, right) = sides.map { salted =>
       // Below the salts each key is computed once. Spark would compute it above them once more.
       val (rows, keys) = KeptInPlace.keys(request.plan(salted.side), request.keys(salted.side))
-      SaltKeys(keys.map(SqlInternals.normalizeFloats), SaltKeys.newColumns(), salted, rows)
+      SaltKeys(keys, SaltKeys.newColumns(), salted, rows)
     }
     val Seq(cells, kinds) = Seq(left.added, right.added).transpose
     val equal = TechniqueRequest.equal(left.keys :+ cells(0), right.keys :+ cells(1))

@@ -27,7 +27,7 @@ case class SaltedSide(side: BuildSide, hot: Seq[SaltedKey], marks: Boolean, oneR
  * A left row of part 1 is in the cells 2 and 3, and a right row of part 1 in the cells 1, 3 and 5.
  * All rows of other keys are in cell 0.
  *
- * @param key the key in the form that [[SaltKeys]] compares.
+ * @param key the key in the form that [[SaltKeysExec]] computes for each row.
  */
 case class SaltedKey(key: UnsafeRow, leftSalts: Int, rightSalts: Int) {
 
