@@ -149,31 +149,20 @@ object AutoJoin extends SkewTechnique {
     if (tables.isEmpty) {
       None
     } else {
-      val average = 1.0 / request.session.sessionState.conf.numShufflePartitions
-      val found = looked(request, tables, average, rows)
-      Some(found.filter(key => math.max(key.leftShare.get, key.rightShare.get) > average))
-    }
-  }
-
-  /** The keys of a sample with more than a share of the rows of one of these sides. */
-  private def looked(
-      request: TechniqueRequest,
-      tables: Seq[BuildSide],
-      minShare: Double,
-      rows: Int): Seq[HotKey] = {
-    val seen = FrequentKeys.sampled(
-      request.session,
-      tables.map(request.plan),
-      tables.map(request.keys),
-      minShare,
-      rows,
-      i => request.estimatedRowsOf(tables(i)))
-    val others = Seq(BuildLeft, BuildRight).filterNot(tables.contains)
-    val numRows = seen.rows.map(_.toDouble).sum + others.map(request.estimatedRowsOf).sum
-    seen.keys.map { case (key, counts) =>
-      def share(side: BuildSide) =
-        Some(tables.zip(counts).toMap.getOrElse(side, 0.0) / math.max(1.0, numRows))
-      HotKey(key, share(BuildLeft), share(BuildRight))
+      val average = 1.0 / request.numPartitions
+      val seen = FrequentKeys.sampled(
+        request.session,
+        tables.map(request.plan),
+        tables.map(request.keys),
+        average,
+        rows,
+        i => request.estimatedRowsOf(tables(i)))
+      val others = Seq(BuildLeft, BuildRight).filterNot(tables.contains)
+      val numRows = seen.rows.map(_.toDouble).sum + others.map(request.estimatedRowsOf).sum
+      val counted = seen.keys.map { case (key, counts) =>
+        key -> Seq(BuildLeft, BuildRight).map(tables.zip(counts).toMap.getOrElse(_, 0.0))
+      }
+      Some(HotKey.above(average, numRows, counted))
     }
   }
 

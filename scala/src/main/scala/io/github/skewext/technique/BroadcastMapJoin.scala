@@ -46,12 +46,11 @@ object BroadcastMapJoin extends SkewTechnique {
     BroadcastSide.choose(request, Seq(BuildRight, BuildLeft)).flatMap { small =>
       if (BroadcastJoin.possible(request.joinType).contains(small)) {
         Right(BroadcastJoin.sparks(request, small))
-      } else if (request.condition.isDefined) {
-        Left(TechniqueReason.Condition.given)
-      } else if (request.inBarrierStage && !request.selectsLeft) {
-        Left(TechniqueReason.BarrierStage.given)
       } else {
         for {
+          _ <- TechniqueReason.Condition.refusesIf(request.condition.isDefined)
+          _ <- TechniqueReason.BarrierStage.refusesIf(
+            request.inBarrierStage && !request.selectsLeft)
           _ <- request.checkSubqueries
           _ <- request.checkStable(Seq(BuildLeft, BuildRight))
         } yield withUnmatched(request, small)
@@ -60,21 +59,10 @@ object BroadcastMapJoin extends SkewTechnique {
 
   private def withUnmatched(request: TechniqueRequest, small: BuildSide): TechniquePlan = {
     val large = BroadcastSide.other(small)
-    def said(reads: String) =
-      s"${BroadcastSide.described(request, small)} is broadcast, the ${BroadcastSide.nameOf(large)} " +
-        s"side (${BroadcastLimit.size(request.sizeOf(large))}) is not shuffled, and read $reads"
-    if (request.selectsLeft) {
-      val (met, metKeys) = keysMet(request, small)
-      val found = request.joined(
-        request.plan(small),
-        met,
-        request.joinType,
-        Some(TechniqueRequest.equal(request.keys(small), metKeys)),
-        broadcast = Some(BuildRight))
-      TechniquePlan(found, said("once, its keys only"))
-    } else {
-      TechniquePlan(marked(request, small), said("twice, the second time its keys only"))
-    }
+    val said = s"${BroadcastSide.described(request, small)} is broadcast, " +
+      s"${BroadcastSide.described(request, large)} is not shuffled, and read"
+    if (request.selectsLeft) TechniquePlan(selected(request, small), s"$said once, its keys only")
+    else TechniquePlan(marked(request, small), s"$said twice, the second time its keys only")
   }
 
   private def marked(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
@@ -93,60 +81,42 @@ object BroadcastMapJoin extends SkewTechnique {
       .reduceOption(And)
       .fold(smallWithKeys)(Filter(_, smallWithKeys))
     val id = Alias(MonotonicallyIncreasingID(), "id")()
-    val (seen, seenKeys) = keysOf(request, large)
+    val seen = SideCopy.of(request, large)
     val join = MarkedBroadcastJoin(
       largeRows,
       Project(smallRows.output :+ id, withKeys),
-      seen,
+      seen.keysOf(seen.plan),
       keysIn(large, ofLarge).map(SqlInternals.normalizeFloats),
       smallKeys.map(SqlInternals.normalizeFloats),
-      seenKeys.map(SqlInternals.normalizeFloats),
       id.toAttribute,
       request.joinType,
       small,
       TechniqueHint.Made(request.technique, request.options, broadcasts = true))
-    val nullKeys =
-      if (nullable.isEmpty) Nil
-      else Seq(withNullKeys(request, small, request.keys(small).filter(_.nullable)))
-    PlanCopies.union(join +: nullKeys, request.join.output)
+    val nullKeys = if (nullable.isEmpty) None else Some(withNullKeys(request, small))
+    PlanCopies.union(join +: nullKeys.toSeq, request.join.output)
   }
 
   /** The rows of the small side with a null in the key, as rows of the join. */
-  private def withNullKeys(
-      request: TechniqueRequest,
-      small: BuildSide,
-      nullable: Seq[Expression]): LogicalPlan = {
-    val (rows, overRows) = request.copyOf(small)
-    val ofSmall = request.plan(small).outputSet
-    val columns = request.join.output.map { a =>
-      val value = if (ofSmall.contains(a)) overRows(a) else Literal.create(null, a.dataType)
-      Alias(value, a.name)()
-    }
-    val (withKeys, keys) = KeptInPlace.keys(rows, nullable.map(overRows))
-    Project(columns, Filter(keys.map(IsNull(_): Expression).reduce(Or), withKeys))
+  private def withNullKeys(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
+    val rows = SideCopy.of(request, small)
+    val isNull = rows.keys.filter(_.nullable).map(IsNull(_): Expression).reduce(Or)
+    rows.unmatched(Filter(isNull, rows.plan))
   }
 
-  /** The keys of a side, from a copy of its plan. */
-  private def keysOf(request: TechniqueRequest, side: BuildSide): (LogicalPlan, Seq[Attribute]) = {
-    val (rows, over) = request.copyOf(side)
-    val (withKeys, kept) = KeptInPlace.keys(rows, request.keys(side).map(over))
-    val keys = kept.zipWithIndex.map { case (key, i) => Alias(key, s"key$i")() }
-    (Project(keys, withKeys), keys.map(_.toAttribute))
-  }
-
-  /** The distinct keys of the large side that occur in the small side. */
-  private def keysMet(
-      request: TechniqueRequest,
-      small: BuildSide): (LogicalPlan, Seq[Expression]) = {
-    val (keys, columns) = keysOf(request, BroadcastSide.other(small))
-    val (rows, overRows) = request.copyOf(small)
-    val (wanted, wantedKeys) = KeptInPlace.keys(rows, request.keys(small).map(overRows))
-    val met = request.joined(
-      keys,
-      wanted,
-      LeftSemi,
-      Some(TechniqueRequest.equal(columns, wantedKeys)),
-      broadcast = Some(BuildRight))
-    (Aggregate(columns, columns, met), columns)
+  /** The rows of the small side with a match, or those without one, for a semi or anti join. */
+  private def selected(request: TechniqueRequest, small: BuildSide): LogicalPlan = {
+    def joined(left: LogicalPlan, right: LogicalPlan, joinType: JoinType, equal: Expression) =
+      request.joined(left, right, joinType, Some(equal), broadcast = Some(BuildRight))
+    val large = SideCopy.of(request, BroadcastSide.other(small))
+    val wanted = SideCopy.of(request, small)
+    val keys = large.keysOf(large.plan)
+    val equal = TechniqueRequest.equal(keys.output, wanted.keys)
+    // The distinct keys of the large side that occur in the small side.
+    val met = SideCopy.distinct(joined(keys, wanted.plan, LeftSemi, equal))
+    joined(
+      request.plan(small),
+      met,
+      request.joinType,
+      TechniqueRequest.equal(request.keys(small), met.output))
   }
 }

@@ -28,22 +28,26 @@ private[skewext] object BroadcastSide {
         TechniqueReason.JoinType(
           s"the ${nameOf(side)} side of a ${JoinTypeName.lower(request.joinType)} join cannot be " +
             "broadcast"))
-    } else if (!BroadcastLimit.isKnown(request.sizeOf(side))) {
-      if (request.session.sessionState.conf.adaptiveExecutionEnabled) Right(side)
-      else {
-        Left(
-          TechniqueReason.TooLarge(
-            s"${described(request, side)}; set ${ADAPTIVE_EXECUTION_ENABLED.key} to true"))
-      }
-    } else if (request.sizeOf(side) > limit) {
+    } else if (BroadcastLimit.isKnown(request.sizeOf(side)) && request.sizeOf(side) > limit) {
       Left(
         TechniqueReason.TooLarge(
           s"${described(request, side)} is larger than ${BroadcastLimit.size(limit)}; " +
             BroadcastLimit.cure(request.session, request.sizeOf(side))))
     } else {
-      Right(side)
+      checkable(request, side).map(_ => side)
     }
   }
+
+  /** Refuses a side whose size is unknown, and stays so in this session. */
+  def checkable(
+      request: TechniqueRequest,
+      side: BuildSide): Either[TechniqueReason.Detailed, Unit] =
+    Either.cond(
+      BroadcastLimit.isKnown(request.sizeOf(side)) ||
+        request.session.sessionState.conf.adaptiveExecutionEnabled,
+      (),
+      TechniqueReason.TooLarge(
+        s"${described(request, side)}; set ${ADAPTIVE_EXECUTION_ENABLED.key} to true"))
 
   /** The requested side, or else the smaller one of the possible sides. */
   def wanted(request: TechniqueRequest, sides: Seq[BuildSide]): BuildSide =

@@ -33,7 +33,6 @@ case class MarkedBroadcastJoinExec(
     seen: SparkPlan,
     largeKeys: Seq[Expression],
     smallKeys: Seq[Expression],
-    seenKeys: Seq[Expression],
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide)
@@ -133,7 +132,8 @@ case class MarkedBroadcastJoinExec(
 
   /** Marks the rows of the small side whose keys the large side has. */
   private def mark(relation: Broadcast[Any]): Array[Byte] = {
-    val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
+    val keys = bound(seen.output.map(SqlInternals.normalizeFloats), seen)
+    val rowIdAt = ordinalOfRowId
     MarkedRows.ofJob(seen.execute(), longMetric("markTime")) { rows =>
       val table = BroadcastTable.forTask(relation.value)
       val keyOf = UnsafeProjection.create(keys)

@@ -76,7 +76,7 @@ object PlanSkewJoins extends Rule[LogicalPlan] {
 
   private def planned(join: Join, wanted: TechniqueHint.Wanted): LogicalPlan =
     plan(SparkSession.active, join, wanted) match {
-      case Right(made) => saying(made)
+      case Right(made) => made
       case Left(reason) =>
         // Without its details, which may be others in each batch of a stream.
         Guard.logOnce(
@@ -91,12 +91,12 @@ object PlanSkewJoins extends Rule[LogicalPlan] {
   def plan(
       session: SparkSession,
       join: Join,
-      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniquePlan] =
-    Guard.protect[Either[TechniqueReason.Detailed, TechniquePlan]](
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, LogicalPlan] =
+    Guard.protect[Either[TechniqueReason.Detailed, LogicalPlan]](
       s"planning a join by ${wanted.technique}",
       Left(TechniqueReason.Failed.given)) {
       try {
-        unprotected(session, join, wanted)
+        unprotected(session, join, wanted).map(saying)
       } catch {
         case e: AnalysisException => Left(TechniqueReason.WrongOption(e.getMessage))
       }
@@ -123,7 +123,7 @@ object PlanSkewJoins extends Rule[LogicalPlan] {
   }
 
   /** The plan with the technique's description on each of its joins. */
-  private[skewext] def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
+  private def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
     case join: Join =>
       TechniqueHint.of(join) match {
         case Some(part @ TechniqueHint.Made(_, _, "", _)) =>

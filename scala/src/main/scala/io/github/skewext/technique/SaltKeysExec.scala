@@ -1,86 +1,62 @@
 package io.github.skewext.technique
 
 import io.github.skewext.facts.{ComparedByBytes, KeepsStableRows, StableRows}
+import io.github.skewext.rows.UnsafeInputs
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.optimizer.BuildSide
-import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.skewext.SqlInternals
 
-/** Adds to each row its cells in a salted join, see [[SaltKeys]]. */
+/**
+ * Adds to each row its cells in a salted join, see [[SaltKeys]]. It hides the partitioning of its
+ * input. If all rows of a key were in one partition, that would satisfy a join on the key and the
+ * cell, and the rows of a hot key would stay together.
+ */
 case class SaltKeysExec(
     keys: Seq[Expression],
-    side: BuildSide,
-    hot: Seq[SaltedKey],
-    hotRows: HotRows,
-    nullCells: Int,
-    cell: Attribute,
-    kind: Option[Attribute],
+    added: Seq[Attribute],
+    salted: SaltedSide,
     child: SparkPlan)
     extends UnaryExecNode
     with KeepsStableRows {
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
-    "numSaltedRows" -> SQLMetrics.createMetric(sparkContext, "number of salted rows"),
     "numCopies" -> SQLMetrics.createMetric(sparkContext, "number of copies of rows"),
     "numMarkers" -> SQLMetrics.createMetric(sparkContext, "number of markers"))
 
-  override def output: Seq[Attribute] = SaltKeys.output(child.output, keys, hotRows, cell, kind)
+  override def output: Seq[Attribute] = child.output ++ added
 
-  override def producedAttributes: AttributeSet = AttributeSet(cell +: kind.toSeq)
-
-  /**
-   * Not the partitioning of the input. If the input has all rows of a key in one partition, that
-   * would satisfy a join on the key and the cell, and the rows of a hot key would stay together.
-   */
-  override def outputPartitioning: Partitioning =
-    UnknownPartitioning(child.outputPartitioning.numPartitions)
-
-  override def outputOrdering: Seq[SortOrder] = Nil
-
-  override protected def stringArgs: Iterator[Any] = SaltKeys.stringArgs(keys, side, hot, hotRows)
+  override def producedAttributes: AttributeSet = AttributeSet(added)
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val boundKeys = keys.map(SaltKeysExec.bound(_, child.output))
-    val ofKeys = SaltKeys.keyColumns(keys)
-    val exact = AttributeSet(keys.collect {
-      case a: Attribute if ComparedByBytes(a) => a
-    })
-    val salting = Salting(
-      boundKeys.zipWithIndex.map { case (key, i) => BoundReference(i, key.dataType, key.nullable) },
+    val (keysOfRow, input) = (keys.map(SqlInternals.normalizeFloats), child.output)
+    val cellsOf = new SaltedCells(
+      salted,
+      conf.numShufflePartitions,
       stable = StableRows.areIn(child),
-      keysAlone = child.output.forall(exact.contains),
-      side,
-      hot,
-      hotRows,
-      nullCells)
-    val (schema, isOfKey, withKind) =
-      (child.schema, child.output.map(ofKeys.contains), kind.isDefined)
-    val outputRows = longMetric("numOutputRows")
-    val counters =
-      SaltingMetrics(longMetric("numSaltedRows"), longMetric("numCopies"), longMetric("numMarkers"))
+      alike = input.forall(a => ComparedByBytes(a) && keys.exists(_.semanticEquals(a))))
+    val (types, outputTypes) = (child.schema.map(_.dataType), schema.map(_.dataType).toArray)
+    val Seq(out, copies, markers) = Seq("numOutputRows", "numCopies", "numMarkers").map(longMetric)
     child.execute().mapPartitionsWithIndex { (task, rows) =>
-      val cells = new SaltedCells(salting, task, counters)
-      new SaltedRows(boundKeys, schema, isOfKey, withKind, cells, outputRows, rows).toScala
+      val keyOf = UnsafeProjection.create(keysOfRow, input)
+      val asUnsafe = new UnsafeInputs(Seq(types))
+      val cells = cellsOf.ofTask(task)
+      val result = UnsafeProjection.create(outputTypes)
+      val joined = new JoinedRow
+      rows.flatMap { row =>
+        cells(keyOf(row), asUnsafe(0, row)).iterator.map { case (cell, kind) =>
+          out += 1
+          if (kind == SaltKeys.Further) copies += 1 else if (kind == SaltKeys.Marker) markers += 1
+          result(joined(row, InternalRow(cell, kind)))
+        }
+      }
     }
   }
 
   override protected def withNewChildInternal(newChild: SparkPlan): SaltKeysExec =
     copy(child = newChild)
-}
-
-object SaltKeysExec {
-
-  /** Binds a key in the form in which equal values have the same bytes. */
-  private def bound(key: Expression, input: Seq[Attribute]): Expression =
-    BindReferences.bindReference(SqlInternals.normalizeFloats(key), input)
-
-  /** The key of a row that has these literals in its key columns. */
-  def keyOf(values: Seq[Expression]): UnsafeRow =
-    UnsafeProjection.create(values.map(bound(_, Nil))).apply(InternalRow.empty).copy()
 }

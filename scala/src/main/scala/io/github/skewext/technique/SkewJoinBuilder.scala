@@ -79,8 +79,7 @@ private[skewext] object SkewJoinBuilder {
         // A session that was started without us has no rule that would do it later.
         val done =
           if (LoadedExtension.isIn(session)) TechniqueHint.on(join, wanted)
-          else
-            PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), PlanSkewJoins.saying)
+          else PlanSkewJoins.plan(session, join, wanted).fold(refuse(named, _), identity)
         plan.transformDown { case j: Join if j eq join => done }
       }
   }

@@ -3,7 +3,10 @@ package io.github.skewext.technique
 import io.github.skewext.platform.{Reason, Reasons}
 
 /** Why a technique is not applied to a join. */
-final class TechniqueReason private (text: String, advice: String) extends Reason(text, advice)
+final class TechniqueReason private (text: String, advice: String) extends Reason(text, advice) {
+
+  def refusesIf(is: Boolean): Either[TechniqueReason.Detailed, Unit] = Either.cond(!is, (), given)
+}
 
 object TechniqueReason extends Reasons[TechniqueReason] {
 

@@ -2,7 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.facts.{DropsRecords, JoinHints, StableRows}
 import io.github.skewext.inputs.KeyTypes
-import io.github.skewext.join.{InputRole, JoinTypeName, PlanCopies}
+import io.github.skewext.join.{InputRole, JoinTypeName}
 import io.github.skewext.platform.LoadedExtension
 import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
@@ -57,7 +57,7 @@ case class TechniqueRequest(
   }
 
   /** The number of columns that the join of the query compares. */
-  def numKeyColumns: Int = called.fold(KeyColumn.of(this).size)(_.keyColumns)
+  def numKeyColumns: Int = called.fold(ComparedColumn.of(this).size)(_.keyColumns)
 
   /**
    * The same request, with equalities of predicates above as a part of the condition. Spark makes
@@ -65,7 +65,7 @@ case class TechniqueRequest(
    */
   def onKeysOfCall: TechniqueRequest = {
     val added = leftKeys.size -
-      KeyColumn.of(this).takeRight(numKeyColumns).map(_.numComparisons).sum
+      ComparedColumn.of(this).takeRight(numKeyColumns).map(_.numComparisons).sum
     val Seq(left, right) = Seq(leftKeys, rightKeys).map(_.splitAt(added))
     if (added == 0) this
     else {
@@ -82,6 +82,9 @@ case class TechniqueRequest(
 
   /** Whether the join only selects rows of the left side. */
   def selectsLeft: Boolean = joinType == LeftSemi || joinType == LeftAnti
+
+  /** The number of partitions of a shuffle. */
+  def numPartitions: Int = session.sessionState.conf.numShufflePartitions
 
   /** The optimizer's estimate of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
@@ -135,10 +138,6 @@ case class TechniqueRequest(
       TechniqueReason.CorrelatedSubquery.given)
   }
 
-  /** A copy of a side with other attributes, see [[PlanCopies.of]]. */
-  def copyOf(side: BuildSide): (LogicalPlan, Expression => Expression) =
-    PlanCopies.of(plan(side), if (side == BuildLeft) 0 else 1)
-
   /** The same join, with a broadcast side if one is given. */
   def sameJoin(broadcast: Option[BuildSide] = None): Join =
     if (broadcast.isDefined) joined(left, right, joinType, join.condition, broadcast)
@@ -171,7 +170,7 @@ object TechniqueRequest {
       // Spark's optimizer removes repeated comparisons.
       val comparisons = ExpressionSet(leftKeys.zip(rightKeys).map { case (l, r) => EqualTo(l, r) })
       val (left, right) = comparisons.toSeq.collect { case EqualTo(l, r) => (l, r) }.unzip
-      Some(TechniqueHint.Call(joinType, KeyColumn.of(left, right).size))
+      Some(TechniqueHint.Call(joinType, ComparedColumn.of(left, right).size))
     case _ => None
   }
 

@@ -20,3 +20,18 @@ case class HotKey(
 
   override def toString: String = values.mkString("(", ", ", ")")
 }
+
+object HotKey {
+
+  /**
+   * The keys with more than a share of all rows on one of the sides.
+   *
+   * @param rows the number of rows of both sides.
+   * @param keys each key with its number of rows on the left and on the right.
+   */
+  def above(share: Double, rows: Double, keys: Seq[(Seq[Expression], Seq[Double])]): Seq[HotKey] =
+    for {
+      (key, counts) <- keys
+      Seq(left, right) = counts.map(_ / math.max(1.0, rows)) if math.max(left, right) > share
+    } yield HotKey(key, Some(left), Some(right))
+}

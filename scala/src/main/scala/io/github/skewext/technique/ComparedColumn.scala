@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType
  * @param isNullSafe whether it compares by `<=>`, which Spark replaces by two comparisons: of the
  *                   values, with a default for null, and of whether they are null.
  */
-private[skewext] case class KeyColumn(dataType: DataType, isNullSafe: Boolean) {
+private[skewext] case class ComparedColumn(dataType: DataType, isNullSafe: Boolean) {
 
   /** The number of values that the join compares for a value of the column. */
   def numComparisons: Int = if (isNullSafe) 2 else 1
@@ -21,21 +21,21 @@ private[skewext] case class KeyColumn(dataType: DataType, isNullSafe: Boolean) {
     else Seq(value, Literal(false))
 }
 
-private[skewext] object KeyColumn {
+private[skewext] object ComparedColumn {
 
-  def apply(key: Expression): KeyColumn = KeyColumn(key.dataType, isNullSafe = false)
+  def apply(key: Expression): ComparedColumn = ComparedColumn(key.dataType, isNullSafe = false)
 
   /** The columns that the join compares, from the pairs of keys that Spark makes of them. */
-  def of(request: TechniqueRequest): Seq[KeyColumn] = of(request.leftKeys, request.rightKeys)
+  def of(request: TechniqueRequest): Seq[ComparedColumn] = of(request.leftKeys, request.rightKeys)
 
-  def of(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Seq[KeyColumn] =
+  def of(leftKeys: Seq[Expression], rightKeys: Seq[Expression]): Seq[ComparedColumn] =
     of(leftKeys.zip(rightKeys).toList)
 
-  private def of(keys: List[(Expression, Expression)]): Seq[KeyColumn] = keys match {
+  private def of(keys: List[(Expression, Expression)]): Seq[ComparedColumn] = keys match {
     case (left, right) :: (isLeftNull, isRightNull) :: more
         if isNullSafe(left, isLeftNull) && isNullSafe(right, isRightNull) =>
-      KeyColumn(left.dataType, isNullSafe = true) +: of(more)
-    case (left, _) :: more => KeyColumn(left) +: of(more)
+      ComparedColumn(left.dataType, isNullSafe = true) +: of(more)
+    case (left, _) :: more => ComparedColumn(left) +: of(more)
     case Nil => Nil
   }
 
