@@ -5,8 +5,8 @@ import java.util.{List => JList}
 
 import scala.collection.JavaConverters._
 
-import io.github.skewext.explain.{Doctor, ExplanationJson}
 import io.github.skewext.explain.report.{JoinStages, QueryReport}
+import io.github.skewext.explain.{Doctor, ExplanationJson}
 import io.github.skewext.function.{FindingRelation, Request, TableFunctions}
 import io.github.skewext.platform.{LoadedExtension, SkewConf, SparkLine}
 import io.github.skewext.technique.SkewTechniques

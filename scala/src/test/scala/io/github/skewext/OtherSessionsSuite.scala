@@ -1,6 +1,7 @@
 package io.github.skewext
 
 import java.nio.file.Files
+
 import scala.collection.JavaConverters._
 
 import io.github.skewext.platform.SkewConf

@@ -1,6 +1,6 @@
 package io.github.skewext.function
 
-import scala.collection.{mutable, Seq => AnySeq}
+import scala.collection.{Seq => AnySeq, mutable}
 
 import org.json4s.jackson.JsonMethods
 

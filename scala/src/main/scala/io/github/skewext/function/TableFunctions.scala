@@ -6,14 +6,14 @@ import java.util.Locale
 import io.github.skewext.asof.AsOfDirection.Backward
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable}
 import io.github.skewext.bucket.{BucketedWrite, BucketedWriter}
-import io.github.skewext.explain.{Doctor, Explainer, ExplanationJson}
 import io.github.skewext.explain.report.{QueryReport, SkewReport}
+import io.github.skewext.explain.{Doctor, Explainer, ExplanationJson}
+import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
 import io.github.skewext.latest.LatestRowsBuilder
 import io.github.skewext.profile.KeyPass
-import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
-import io.github.skewext.internal.BuildInfo
+import io.github.skewext.technique.{AutoJoin, SkewJoinBuilder, SkewTechniques}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier

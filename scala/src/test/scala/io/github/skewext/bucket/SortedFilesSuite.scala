@@ -142,7 +142,8 @@ class SortedFilesSuite extends SortedBucketTest {
         val Seq(scan, _) = plan(spark.table("t0").join(b, "k")) { case s: FileSourceScanExec => s }
         val rows = SortedFilesExec(Seq(SortOrder(scan.output.head, Ascending)), scan).execute()
         val keys = rows
-          .mapPartitions(rows => Iterator(rows.map(r => Option(r.getUTF8String(0)).fold("")(_.toString)).toList))
+          .mapPartitions(rows =>
+            Iterator(rows.map(r => Option(r.getUTF8String(0)).fold("")(_.toString)).toList))
           .collect()
         assert(keys.map(_.size).sum === spark.table("t0").count())
         keys.foreach(partition => assert(partition === partition.sorted))

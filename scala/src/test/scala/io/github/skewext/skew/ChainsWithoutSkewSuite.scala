@@ -1,8 +1,8 @@
 package io.github.skewext.skew
 
-import io.github.skewext.{Joins, Technique}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{JoinedInputs, SplitSkewedJoins}
+import io.github.skewext.{Joins, Technique}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.SparkPlan

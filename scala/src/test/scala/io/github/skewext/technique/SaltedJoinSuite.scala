@@ -6,6 +6,7 @@ import scala.util.Random
 
 import io.github.skewext.RandomSeed
 import io.github.skewext.technique.hint.TechniqueHint
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Literal
@@ -15,7 +16,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.expressions.UserDefinedFunction
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.skewext.{RetriedTasks, TestShims, TestShuffles}
-import org.apache.spark.sql.types.{IntegerType, LongType}
+import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{AnalysisException, Column, DataFrame, Row}
 import org.apache.spark.unsafe.types.UTF8String
 

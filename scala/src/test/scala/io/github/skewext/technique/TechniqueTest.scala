@@ -1,10 +1,10 @@
 package io.github.skewext.technique
 
-import io.github.skewext.{Joins, Technique}
 import io.github.skewext.facts.KeptInPlace
 import io.github.skewext.platform.Reason
 import io.github.skewext.skew.SkewTest
 import io.github.skewext.technique.hint.TechniqueHint
+import io.github.skewext.{Joins, Technique}
 
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike
 import org.apache.spark.sql.types.StructType

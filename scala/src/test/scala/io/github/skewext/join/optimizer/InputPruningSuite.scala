@@ -1,7 +1,7 @@
 package io.github.skewext.join.optimizer
 
-import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 import io.github.skewext.join.MultiFullJoin
+import io.github.skewext.{AsOf, Joins, MultiJoinTest}
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, ExpressionSet}
 import org.apache.spark.sql.catalyst.plans.logical._
