@@ -106,7 +106,7 @@ def skew_join(
         [left.join(right, condition, how)],
         inputs=[left, right],
         technique=chosen.name,
-        hot_keys=keys and [list(map(constant, key)) for key in keys],
+        hot_keys=None if keys is None else [[constant(value) for value in key] for key in keys],
         **chosen.options(),
     )
     return engine.run(request)

@@ -71,7 +71,7 @@ class ReasonsDocSuite extends AnyFunSuite {
       "<!-- end of reasons -->",
       "<!-- reasons: technique -->",
       "<!-- end of reasons -->",
-      "<!-- reasons: merge -->",
+      "<!-- reasons: file-order -->",
       "<!-- end of reasons -->",
       "<!-- reasons: buckets -->",
       "<!-- end of reasons -->",

@@ -3,16 +3,16 @@ package io.github.skewext
 import org.scalatest.Tag
 
 /**
- * A test that takes two seconds or more. `make test` leaves it out.
+ * The tag of tests that take two seconds or more, which `make test` leaves out.
  *
- * @param ends of tests in a loop, those whose titles end in one of these; none for all.
+ * @param ends of tests in a loop, the ends of the slow titles; none if all of them are slow
  */
-private[skewext] class SlowTag(ends: String*) extends Tag("io.github.skewext.Slow") {
+class SlowTag(ends: Seq[String]) extends Tag("io.github.skewext.Slow") {
 
   def includes(test: String): Boolean = ends.isEmpty || ends.exists(test.endsWith)
 }
 
-private[skewext] object Slow extends SlowTag {
+object Slow extends SlowTag(Nil) {
 
-  def apply(ends: String*): SlowTag = new SlowTag(ends: _*)
+  def apply(ends: String*): SlowTag = new SlowTag(ends)
 }

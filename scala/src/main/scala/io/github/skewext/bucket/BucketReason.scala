@@ -54,5 +54,6 @@ object BucketReason extends NodeReasons[BucketReason] {
   }
 
   /** The scan skips the buckets that cannot contain a key of a join's other side. */
-  val ByJoinKeys = new BucketReason("pruned by the keys of the other side of a join", "")
+  val ByJoinKeys: Detailed =
+    new BucketReason("pruned by the keys of the other side of a join", "").given
 }

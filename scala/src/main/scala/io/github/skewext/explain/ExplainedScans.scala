@@ -16,7 +16,7 @@ private[skewext] object ExplainedScans {
     val spec = scan.relation.bucketSpec.get
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
-    val (why, advice) = if (reason.exists(_.reason == BucketReason.ByJoinKeys)) {
+    val (why, advice) = if (reason.contains(BucketReason.ByJoinKeys)) {
       (BucketReason.ByJoinKeys.text, None)
     } else if (read < spec.numBuckets) {
       ("pruned by the filters", None)

@@ -80,7 +80,7 @@ class SpillingSuite extends MultiJoinTest {
       for (sizes <- Seq(
           Seq((0, 60, 1000), (20, 50, 1000), (40, 90, 1000)),
           Seq((0, 60, 9), (3, 30, 5), (5, 50, 11)),
-          Seq((0, 200, 1), (0, 1, 1), (0, 2, 1)),
+          Seq((0, 200, 1), (0, 3, 1), (0, 2, 1)),
           Seq((0, 20, 1), (0, 20, 1), (0, 20, 1)))) {
         val inputs = sizes.map { case (i, rows, keys) => sortedBy(input(i, rows, keys), "k") }
         val joined = fullJoin("k")(inputs: _*)

@@ -78,9 +78,9 @@ object PartitionOutput {
       new Array[Double](width)
     } else {
       // A median is robust against a single hot key.
-      val middle = RowWeights.median(cells.map(_.toDouble))
+      val middle = RowWeights.median(cells.map(_.toDouble).toIndexedSeq)
       val deviation = math.max(
-        OfMedian * RowWeights.median(cells.map(c => math.abs(c - middle))),
+        OfMedian * RowWeights.median(cells.map(c => math.abs(c - middle)).toIndexedSeq),
         math.sqrt(math.max(1.0, middle)))
       val least = math.max(MinSamples, middle + Deviations * deviation)
       cells.map(c => if (c >= least) (c - middle) * sketch.every else 0.0)
