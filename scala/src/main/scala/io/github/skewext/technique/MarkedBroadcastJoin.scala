@@ -49,9 +49,6 @@ case class MarkedBroadcastJoin(
   // A row of the small side may match several rows of the large one, or none.
   override def maxRows: Option[Long] = None
 
-  /** Every column of `seen` is a key, and the optimizer must prune none. */
-  @transient override lazy val references: AttributeSet = super.references ++ seen.outputSet
-
   /** Both sides. Spark's default is the product of all three inputs. */
   override def stats: Statistics =
     Statistics(sizeInBytes = large.stats.sizeInBytes + small.stats.sizeInBytes)
