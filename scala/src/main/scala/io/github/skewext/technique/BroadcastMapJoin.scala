@@ -81,13 +81,15 @@ object BroadcastMapJoin extends SkewTechnique {
       .reduceOption(And)
       .fold(smallWithKeys)(Filter(_, smallWithKeys))
     val id = Alias(MonotonicallyIncreasingID(), "id")()
-    val seen = SideCopy.of(request, large)
+    val ofSeen = SideCopy.of(request, large)
+    val seen = ofSeen.keysOf(ofSeen.plan)
     val join = MarkedBroadcastJoin(
       largeRows,
       Project(smallRows.output :+ id, withKeys),
-      seen.keysOf(seen.plan),
+      seen,
       keysIn(large, ofLarge).map(SqlInternals.normalizeFloats),
       smallKeys.map(SqlInternals.normalizeFloats),
+      seen.output.map(SqlInternals.normalizeFloats),
       id.toAttribute,
       request.joinType,
       small,

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.SparkPlan
  * rows of the small side that have a match.
  *
  * @param small the side to broadcast, without rows whose key contains a null.
- * @param seen the plan that returns the keys of the large side, and nothing else.
+ * @param seen the plan that returns the keys of the large side.
  * @param rowId a column of the small side that numbers its rows.
  * @param smallSide the side of the join that is small.
  * @param made the technique and its description, for explanations.
@@ -27,6 +27,7 @@ case class MarkedBroadcastJoin(
     seen: LogicalPlan,
     largeKeys: Seq[Expression],
     smallKeys: Seq[Expression],
+    seenKeys: Seq[Expression],
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide,
@@ -62,6 +63,7 @@ case class MarkedBroadcastJoin(
     inputs(2),
     largeKeys,
     smallKeys,
+    seenKeys,
     rowId,
     joinType,
     smallSide)

@@ -33,6 +33,7 @@ case class MarkedBroadcastJoinExec(
     seen: SparkPlan,
     largeKeys: Seq[Expression],
     smallKeys: Seq[Expression],
+    seenKeys: Seq[Expression],
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide)
@@ -132,8 +133,7 @@ case class MarkedBroadcastJoinExec(
 
   /** Marks the rows of the small side whose keys the large side has. */
   private def mark(relation: Broadcast[Any]): Array[Byte] = {
-    val keys = bound(seen.output.map(SqlInternals.normalizeFloats), seen)
-    val rowIdAt = ordinalOfRowId
+    val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
     MarkedRows.ofJob(seen.execute(), longMetric("markTime")) { rows =>
       val table = BroadcastTable.forTask(relation.value)
       val keyOf = UnsafeProjection.create(keys)
