@@ -2,6 +2,8 @@ package io.github.skewext.join
 
 import scala.util.control.NonFatal
 
+import io.github.skewext.facts.ComparedByBytes
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.types.BooleanType
@@ -20,13 +22,14 @@ private[skewext] object PresenceFolding {
   }
 
   /**
-   * Simplifies an expression for rows whose key input `i` has. A column of the input is not null if
-   * it is not null in the input. A key column is not null, either, if the join does not return the
-   * input's rows with a null key.
+   * Simplifies an expression for rows whose key input `i` has. Constant columns of the input, such as
+   * a marker of presence, have their value. A column is not null if it is not null in the input. A
+   * key column is not null, either, if the join does not return the input's rows with a null key.
    */
   def whenPresent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
     lazy val known = join.children(i).constraints
     lazy val own = AttributeMap(join.valueColumns(i).map(a => a -> a))
+    lazy val constant = constants(join, i)
     def neverNull(a: Attribute): Boolean = {
       val j = join.keyOutput.indexWhere(_.exprId == a.exprId)
       val column = if (j >= 0) Some(join.keyColumns(i)(j)) else own.get(a)
@@ -35,9 +38,22 @@ private[skewext] object PresenceFolding {
           (j >= 0 && !InputRole.emitsNullKeys(join.roles, i)))
     }
     folded(e, _.foldable) {
+      case a: Attribute if constant.contains(a) => constant(a)
       case IsNull(a: Attribute) if neverNull(a) => Literal.FalseLiteral
       case IsNotNull(a: Attribute) if neverNull(a) => Literal.TrueLiteral
     }
+  }
+
+  /**
+   * The columns of an input, except its key, that have a single value, and that value. Types whose
+   * equal values may differ are omitted: `v <=> 0.0` also holds for -0.0.
+   */
+  private def constants(join: MultiFullJoin, i: Int): AttributeMap[Literal] = {
+    val own = AttributeSet(join.valueColumns(i).filter(ComparedByBytes(_)))
+    AttributeMap(join.children(i).constraints.toSeq.collect {
+      case EqualNullSafe(a: Attribute, l: Literal) if own.contains(a) => a -> l
+      case EqualNullSafe(l: Literal, a: Attribute) if own.contains(a) => a -> l
+    })
   }
 
   /** Whether a predicate is false or null for all values of its columns. */
