@@ -4,7 +4,7 @@ import io.github.skewext.bucket.files.FileBuckets
 import io.github.skewext.platform.{NodeReasons, Reason}
 
 /** Why the filters of a query prune no bucket of a scan, with the affected columns as detail. */
-final class BucketReason private (text: String, advice: String) extends Reason(text, advice)
+final class BucketReason private[bucket] (text: String, advice: String) extends Reason(text, advice)
 
 object BucketReason extends NodeReasons[BucketReason] {
 
@@ -53,7 +53,10 @@ object BucketReason extends NodeReasons[BucketReason] {
     case FileBuckets.Unknown(why) => Some(UnknownBuckets(why))
   }
 
-  /** The scan skips the buckets that cannot contain a key of a join's other side. */
-  val ByJoinKeys: Detailed =
+}
+
+/** Scans that skip the buckets which cannot contain a key of a join's other side. */
+object PrunedByKeys extends NodeReasons[BucketReason] {
+  val Keys: Detailed =
     new BucketReason("pruned by the keys of the other side of a join", "").given
 }

@@ -38,6 +38,10 @@ object UseSortedFiles extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (plan.exists(isCandidate)) {
+      plan.foreach {
+        case scan: FileSourceScanExec if isCandidate(scan) => warnOfOtherBuckets(scan)
+        case _ =>
+      }
       plan.transformUp {
         // A sort that is redundant after the inputs of a join are in order.
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child
@@ -53,6 +57,16 @@ object UseSortedFiles extends Rule[SparkPlan] {
 
   private def isOrdered(plan: SparkPlan, order: Seq[SortOrder]): Boolean =
     SortOrder.orderingSatisfies(plan.outputOrdering, order)
+
+  /** Spark joins by the buckets that the table declares. The check of the files writes to the log. */
+  private def warnOfOtherBuckets(scan: FileSourceScanExec): Unit =
+    if (conf.getConf(SkewConf.BUCKET_ORDER) &&
+      !BucketFiles.areSurelyMore(scan, MostChecked)) {
+      BucketFiles.check(scan)
+    }
+
+  // Number of files per bucket. Listing 100,000 files takes seconds.
+  private val MostChecked = 32
 
   private def isCandidate(plan: SparkPlan): Boolean = plan match {
     case scan: FileSourceScanExec => orderOfFiles(scan).nonEmpty
@@ -126,15 +140,14 @@ object UseSortedFiles extends Rule[SparkPlan] {
       _ <- check(isDeterministic(chain), FileOrderReason.NonDeterministic)
       // The number of files is known before their names are read, which takes seconds for 100,000
       // files.
-      _ <- check(!BucketFiles.areSurelySeveral(scan), FileOrderReason.SeveralFiles)
+      _ <- check(!BucketFiles.areSurelyMore(scan, 1), FileOrderReason.SeveralFiles)
       files <- BucketFiles.of(scan).toRight(FileOrderReason.FileNames)
       _ <- check(files.mostFiles <= 1, FileOrderReason.SeveralFiles)
     } yield SortedFilesExec(order, chain)
     found match {
       case Right(_) =>
         // The rows are those of Spark's own partition, whatever their hashes, and their order is
-        // checked. The check writes to the log.
-        BucketFiles.check(scan)
+        // checked.
         FileOrderReason.clear(scan)
       case Left(reason) => FileOrderReason.set(scan, reason.given)
     }

@@ -37,7 +37,7 @@ object Doctor {
   private val splitSettings =
     SkewConf.splitSwitches.map(_.key) :+ SQLConf.ADAPTIVE_EXECUTION_ENABLED.key
 
-  private val splitRules = Seq("skew.SplitSkewedJoins", "skew.RequiredLayout")
+  private val splitRules = Seq("skew.split.SplitSkewedJoins", "skew.split.RequiredLayout")
 
   private val bucketSettings = Seq(SkewConf.ENABLED.key, SQLConf.BUCKETING_ENABLED.key)
 
@@ -69,7 +69,7 @@ object Doctor {
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),
     Part(
       "rewritten row numbers",
-      Seq("asof.RewriteRowNumbers"),
+      Seq("latest.RewriteRowNumbers"),
       Seq(SkewConf.ENABLED.key, SkewConf.LATEST_REWRITE.key),
       why = _ => RewriteRowNumbers.whyOff),
     Part(
@@ -79,7 +79,7 @@ object Doctor {
     Part("splits of skewed partitions", splitRules, splitSettings, why = _ => pointMissing),
     Part(
       "key sampling for splits",
-      "skew.SketchJoinKeys" +: splitRules,
+      "skew.split.SketchJoinKeys" +: splitRules,
       splitSettings,
       why = session => pointMissing.orElse(samplingOff(session)).orElse(otherExchanges)),
     Part(
@@ -89,7 +89,7 @@ object Doctor {
       why = _ => pointMissing),
     Part(
       "spreading of null keys",
-      Seq("join.SpreadNullKeys"),
+      Seq("nullkeys.SpreadNullKeys"),
       Seq(
         SkewConf.ENABLED.key,
         SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key,
@@ -194,7 +194,7 @@ object Doctor {
   }
 
   private def notes(session: SparkSession): Seq[String] = {
-    val used = Seq(Linkage.Shared, "rules", "stable", "sketch", "explain")
+    val used = Seq(Linkage.Shared, "platform", "facts", "nullkeys", "profile", "explain")
     val missing =
       if (LoadedExtension.isIn(session)) None
       else {

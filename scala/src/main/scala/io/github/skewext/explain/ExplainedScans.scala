@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.BucketReason
+import io.github.skewext.bucket.{BucketReason, PrunedByKeys}
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
@@ -16,8 +16,9 @@ private[skewext] object ExplainedScans {
     val spec = scan.relation.bucketSpec.get
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
-    val (why, advice) = if (reason.contains(BucketReason.ByJoinKeys)) {
-      (BucketReason.ByJoinKeys.text, None)
+    val byKeys = PrunedByKeys.of(scan)
+    val (why, advice) = if (byKeys.isDefined) {
+      (byKeys.get.text, None)
     } else if (read < spec.numBuckets) {
       ("pruned by the filters", None)
     } else {

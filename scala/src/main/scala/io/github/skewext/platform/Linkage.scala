@@ -52,10 +52,13 @@ private[skewext] object Linkage {
     all
   }
 
-  /** Why a rule is off. Most parts plan the multi-way join or run its tasks. */
+  /** What most parts use, to plan the multi-way join or to run its tasks. */
+  private val Joins = Seq("join", "inputs", "rows")
+
+  /** Why a rule is off. */
   def faultOf(ruleName: String): Option[String] =
     if (isApaches && !isChecked || faults.isEmpty || !ruleName.startsWith(Ours)) None
-    else faults.get(packageOf(ruleName)).orElse(faults.get("join"))
+    else (packageOf(ruleName) +: Joins).flatMap(faults.get(_)).headOption
 
   private[skewext] def packageOf(className: String): String =
     // A name may be a package, with a dot at its end.

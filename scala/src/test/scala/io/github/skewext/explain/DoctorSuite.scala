@@ -41,7 +41,7 @@ class DoctorSuite extends MultiJoinTest {
       SkewConf.LATEST_REWRITE.key -> Set("rewritten row numbers"),
       SkewConf.OR_JOIN_ENABLED.key -> Set("joins with OR"),
       SkewConf.SHUFFLE_ENABLED.key -> Set("columnar shuffle"),
-      SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "merge of sorted bucket files"))
+      SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "order of sorted buckets"))
     reasons.foreach { case (key, parts) =>
       withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true", key -> "false") {
         assert(off() -- always === parts.map(_ -> s"$key is false").toMap)

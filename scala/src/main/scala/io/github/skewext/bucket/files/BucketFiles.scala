@@ -132,10 +132,13 @@ private[skewext] object BucketFiles {
     scan.getTagValue(listing).get
   }
 
-  /** Whether a task surely reads several files: there are more files than buckets. */
-  def areSurelySeveral(scan: FileSourceScanExec): Boolean =
+  /**
+   * Whether a task surely reads more than `files` files: there are more than that per bucket on
+   * average.
+   */
+  def areSurelyMore(scan: FileSourceScanExec, files: Int): Boolean =
     scan.optionalBucketSet.isEmpty &&
-      listingOf(scan).size > scan.relation.bucketSpec.get.numBuckets
+      listingOf(scan).size > files.toLong * scan.relation.bucketSpec.get.numBuckets
 
   /** None if a file name contains no bucket. The scan itself fails then. */
   def of(scan: FileSourceScanExec): Option[BucketFiles] =

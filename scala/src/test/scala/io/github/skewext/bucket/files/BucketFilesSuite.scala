@@ -66,10 +66,10 @@ class BucketFilesSuite extends MultiJoinTest {
 
   test("a bucket has several files if there are more files than buckets") {
     withScan("true") { (scan, _) =>
-      assert(BucketFiles.areSurelySeveral(scan))
+      assert(BucketFiles.areSurelyMore(scan, 1))
       val none =
         BucketedScan.restrict(scan, scan.relation.bucketSpec.get, new BitSet(4))
-      assert(!BucketFiles.areSurelySeveral(none))
+      assert(!BucketFiles.areSurelyMore(none, 1))
     }
   }
 
