@@ -114,7 +114,7 @@ def _reported(spark: SparkSession) -> Any:
     if facade_of(spark) is None:
         return None
     jvm: Any = spark._jvm
-    guard = getattr(getattr(jvm.io.github.skewext.rules, "Guard$"), "MODULE$")
+    guard = getattr(getattr(jvm.io.github.skewext.platform, "Guard$"), "MODULE$")
     reported = guard.getClass().getDeclaredField("reported")
     reported.setAccessible(True)
     return reported.get(guard)
