@@ -20,7 +20,7 @@ def test_counts_of_reports(tmp_path: Path) -> None:
     ours = "io.github.skewext"
     report(
         tmp_path / "spark-4.2" / "test-reports" / "a.xml",
-        (f"{ours}.skew.exec.ASuite", ""),
+        (f"{ours}.skew.run.ASuite", ""),
         (f"{ours}.skew.BSuite", "<failure/>"),
         (f"{ours}.join.CSuite", "<skipped/>"),
         (f"{ours}.LayersSuite", ""),
