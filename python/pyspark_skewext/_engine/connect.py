@@ -199,8 +199,15 @@ def _observed(result: Any, inputs: Sequence[Any]) -> DataFrame:
     class Observed(LogicalPlan):
         def __init__(self) -> None:
             super().__init__(query)
-            # Columns of the result refer to it.
-            self._plan_id = query._plan_id
+
+        @property
+        def _plan_id(self) -> Any:
+            """The id that columns of the result refer to."""
+            return query._plan_id
+
+        @_plan_id.setter
+        def _plan_id(self, own: Any) -> None:
+            """PySpark 3.5 sets an id in the constructor; later lines have a property."""
 
         def plan(self, session: Any) -> Any:
             return query.plan(session)
