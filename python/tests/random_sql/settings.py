@@ -29,6 +29,7 @@ _TOO_LARGE = {**_COMPILED, HUGE_METHOD: "1"}
 #: Settings that are seldom not the default: the value, and how often.
 _SELDOM = {
     "spark.skewext.multiJoin.grouping": ("sort", 0.1),
+    "spark.skewext.bucket.order.enabled": ("false", 0.1),
     "spark.skewext.multiJoin.maxRowsInMemory": ("5", 0.05),
     "spark.skewext.multiJoin.spreadNullKeys.enabled": ("false", 0.05),
     "spark.skewext.shuffle.enabled": ("false", 0.05),
