@@ -43,7 +43,7 @@ object PythonApi {
    *
    * @param request the function and its arguments, as JSON; see [[Request.ofJson]].
    * @param tables  the tables of the request; at least one.
-   * @param inputs  the DataFrames of which the tables are made. Their sessions must run.
+   * @param inputs  the DataFrames that the tables are made of. Their sessions must run.
    */
   def run(request: String, tables: JList[DataFrame], inputs: JList[DataFrame]): DataFrame = {
     Joins.requireSupportedSpark()

@@ -45,7 +45,7 @@ object BoundAsOfTimes extends Rule[LogicalPlan] {
           conditions.reduceOption(And).fold(child)(Filter(_, child))
         }
         val changed = join.withNewChildren(join.spine +: versions)
-        AddedPredicates.record(changed, join, Map(0 -> added.flatten))
+        AddedPredicates.record(changed, Map(0 -> added.flatten))
         changed
       }
     }

@@ -74,7 +74,7 @@ object PushAsOfPredicates extends Rule[LogicalPlan] with PredicateHelper {
         KeptInPlace.filtered(join.children(i), onKey, keyOf.values.flatMap(_.references).toSeq)
       }
       val filtered = join.withNewChildren(join.spine +: versions)
-      AddedPredicates.record(filtered, join, Map(0 -> added))
+      AddedPredicates.record(filtered, Map(0 -> added))
       filtered
     }
   }

@@ -56,7 +56,7 @@ object BucketReason extends NodeReasons[BucketReason] {
 }
 
 /** Scans that skip the buckets which cannot contain a key of a join's other side. */
-object PrunedByKeys extends NodeReasons[BucketReason] {
+object BucketsOfJoinKeys extends NodeReasons[BucketReason] {
   val Keys: Detailed =
     new BucketReason("pruned by the keys of the other side of a join", "").given
 }

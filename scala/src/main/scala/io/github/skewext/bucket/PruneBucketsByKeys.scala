@@ -86,7 +86,7 @@ object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
     } yield PruneBuckets.restricted(scan, spec, buckets)
     restricted match {
       case Some(Right(pruned)) =>
-        if (pruned ne scan) PrunedByKeys.set(pruned, PrunedByKeys.Keys)
+        if (pruned ne scan) BucketsOfJoinKeys.set(pruned, BucketsOfJoinKeys.Keys)
         pruned
       case Some(Left(reason)) =>
         BucketReason.set(scan, reason)

@@ -36,12 +36,11 @@ import org.apache.spark.sql.skewext.SparkShims
  */
 object UseSortedFiles extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan =
-    if (plan.exists(isCandidate)) {
-      plan.foreach {
-        case scan: FileSourceScanExec if isCandidate(scan) => warnOfOtherBuckets(scan)
-        case _ =>
-      }
+  override def apply(plan: SparkPlan): SparkPlan = {
+    val candidates = plan.collect { case scan: FileSourceScanExec if isCandidate(scan) => scan }
+    candidates.foreach(warnOfOtherBuckets)
+    if (candidates.isEmpty) plan
+    else {
       plan.transformUp {
         // A sort that is redundant after the inputs of a join are in order.
         case SortExec(order, false, child, _) if removesSorts && isOrdered(child, order) => child
@@ -49,9 +48,8 @@ object UseSortedFiles extends Rule[SparkPlan] {
           scanBelow(child).flatMap(inOrder(_, child, order)).getOrElse(sort)
         case join: MultiFullJoinExec => withSortedInputs(join)
       }
-    } else {
-      plan
     }
+  }
 
   private def removesSorts: Boolean = conf.getConf(SQLConf.REMOVE_REDUNDANT_SORTS_ENABLED)
 

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.{BucketReason, PrunedByKeys}
+import io.github.skewext.bucket.{BucketReason, BucketsOfJoinKeys}
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
@@ -16,7 +16,7 @@ private[skewext] object ExplainedScans {
     val spec = scan.relation.bucketSpec.get
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
-    val byKeys = PrunedByKeys.of(scan)
+    val byKeys = BucketsOfJoinKeys.of(scan)
     val (why, advice) = if (byKeys.isDefined) {
       (byKeys.get.text, None)
     } else if (read < spec.numBuckets) {

@@ -19,9 +19,9 @@ object AddedPredicates {
   def has(join: LogicalPlan, input: Int, predicate: Expression): Boolean =
     of(join).get(input).exists(_.contains(predicate))
 
-  /** Records predicates of a join, and those that an earlier form of it had before. */
-  def record(join: LogicalPlan, earlier: LogicalPlan, added: Map[Int, Seq[Expression]]): Unit = {
-    val before = of(earlier)
+  /** Records predicates, beside those that the join has by the tags of its earlier form. */
+  def record(join: LogicalPlan, added: Map[Int, Seq[Expression]]): Unit = {
+    val before = of(join)
     val now = added.map { case (i, predicates) =>
       i -> ExpressionSet(before.get(i).toSeq.flatten ++ predicates)
     }

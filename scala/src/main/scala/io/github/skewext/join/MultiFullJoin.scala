@@ -176,7 +176,7 @@ case class MultiFullJoin(
       this
     } else {
       val join = withInputs(children.indices.map(i => filtered(i, missing(i))))
-      AddedPredicates.record(join, this, children.indices.zip(missing).toMap)
+      AddedPredicates.record(join, children.indices.zip(missing).toMap)
       join
     }
   }

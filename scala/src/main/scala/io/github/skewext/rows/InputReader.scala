@@ -10,11 +10,11 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
  * @param alone recognizes rows that match nothing, because their key is null
  */
 private[skewext] final class InputReader(
-    rows: SpillableRows[_],
+    val rows: SpillableRows[_],
     keys: JoinKeys,
     alone: JoinKeys,
     asUnsafe: UnsafeInputs,
-    killed: KillCheck,
+    val killed: KillCheck,
     numInputs: Int) {
 
   private[this] val read = new Array[Long](numInputs)
@@ -66,10 +66,8 @@ private[skewext] final class InputReader(
  */
 private[skewext] final class InputsInOrder(
     reader: InputReader,
-    rows: SpillableRows[_],
     inputs: Array[() => Iterator[InternalRow]],
     order: Array[Int],
-    killed: KillCheck,
     ofFirst: KeyFilter,
     mostKeys: Long = Long.MaxValue) {
 
@@ -83,7 +81,7 @@ private[skewext] final class InputsInOrder(
 
   /** Opens the current input, and the one after it. Not after the end of the task. */
   private def openNext(): Unit = {
-    killed.checkNow()
+    reader.killed.checkNow()
     order.slice(position, position + 2).foreach { i =>
       if (opened(i) == null) opened(i) = inputs(i)()
     }
@@ -100,7 +98,7 @@ private[skewext] final class InputsInOrder(
       val (added, wanted) = if (position == 0) (ofFirst, null) else (null, filter)
       val alone = reader.nextAlone(input, opened(input), added, wanted)
       if (alone != null) return alone
-      rows.finishInput(input)
+      reader.rows.finishInput(input)
       // Its reader holds a block, which is garbage now.
       opened(input) = null
       position += 1

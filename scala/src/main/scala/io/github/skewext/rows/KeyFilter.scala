@@ -41,7 +41,7 @@ private[skewext] object KeyFilter {
    */
   def ofBytes(bytes: Long): KeyFilter = ofBits(bytes / 4)
 
-  /** A filter for so many keys at most, of which it takes one in twenty others for one of them. */
+  /** A filter for at most so many keys. It takes one in twenty other keys for one of them. */
   def ofKeys(keys: Int): KeyFilter = ofBits(8L * keys)
 
   private def ofBits(bits: Long): KeyFilter = {

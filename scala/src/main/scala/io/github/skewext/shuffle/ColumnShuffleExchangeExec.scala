@@ -174,7 +174,7 @@ case class ColumnShuffleOfRowsExec(
 }
 
 /**
- * A columnar shuffle of the batches of a scan, of which no row is built.
+ * A columnar shuffle of the batches of a scan. It builds no row.
  *
  * It is a transition to rows, so that Spark inserts none below it.
  */

@@ -31,10 +31,8 @@ private[skewext] final class GatheredInputs(
   // There are often many versions of keys that the spine lacks.
   private[this] val reading = new InputsInOrder(
     new InputReader(rows, task.keys.same, task.keys.present, asUnsafe, killed, n),
-    rows,
     inputs,
     Array.range(0, n),
-    killed,
     ofFirst = KeyFilter.ofKeys(GatheredInputs.FewKeys),
     mostKeys = GatheredInputs.FewKeys)
 

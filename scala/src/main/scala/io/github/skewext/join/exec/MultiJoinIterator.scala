@@ -86,7 +86,7 @@ private[skewext] final class MultiJoinIterator(
         case `drainedLast` => 1
         case _ => 0
       }
-      new InputsInOrder(reader, gathered, inputs, order, killed, sliceKeys)
+      new InputsInOrder(reader, inputs, order, sliceKeys)
     }
 
   /** A merge needs the first row of each input. */
