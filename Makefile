@@ -76,14 +76,13 @@ test-lines: ## The same for each line but the default
 LANES := $(if $(filter 1,$(TEST_JOBS)),1,2)
 BY_SIZE := $(DEFAULT) $(NEWEST) $(FROM_PYSPARK)
 BY_SIZE += $(filter-out $(BY_SIZE),$(lines))
-test-ci: ## All tests of the default line, a part of them on each other line: what CI runs
+test-ci: export SKEWEXT_TEST_QUICK := 1
+test-ci: ## The quick tests of the default line, a part of them on each other line: what CI runs
 	status=0; $(MAKE) -k environments jars wheel-of-jars $(CLASS_ARCHIVE) || status=1; \
 	  $(MAKE) -k -j $(LANES) TEST_JOBS=$$(($(TEST_JOBS) / $(LANES))) BUILT=1 lane-scala $(BY_SIZE:%=lane-python-%) && \
 	  exit $$status
 lane-scala:
-	status=0; SKEWEXT_TEST_SLOW=1 SKEWEXT_RANDOM_MERGES=40 $(MAKE) test-scala || status=1; \
-	  $(MAKE) test-line-scala SPARK=$(NEWEST) && exit $$status
-lane-python-$(DEFAULT): export SKEWEXT_TEST_SLOW := 1
+	status=0; $(MAKE) test-scala || status=1; $(MAKE) test-line-scala SPARK=$(NEWEST) && exit $$status
 lane-python-%:
 	mkdir -p target/lanes; log=target/lanes/$*.log; \
 	  $(MAKE) $(if $(filter $(DEFAULT),$*),test-python,test-line-python) SPARK=$* > $$log 2>&1; \

@@ -68,7 +68,7 @@ val testJobs: Int = math.max(
     sys.env.get("TEST_JOBS").fold(2)(_.toInt),
     java.lang.Runtime.getRuntime.availableProcessors))
 
-// CI also runs Spark's own suites. `make test-all` adds all cases, and code generation in all queries.
+// Slow tests include Spark's own suites. `make test-all` adds all cases, and code generation in all queries.
 val testsAll = sys.env.contains("SKEWEXT_TEST_ALL")
 val testsSlow = testsAll || sys.env.contains("SKEWEXT_TEST_SLOW")
 
@@ -226,7 +226,7 @@ lazy val skewext = (project in file("."))
       val report = target.value / "scalatest.txt"
       Tests.Argument(TestFrameworks.ScalaTest, "-oDF", "-fDW", report.getPath)
     },
-    // CI runs Spark's own suites, except the longest, which `make test-spark` runs.
+    // Slow tests include Spark's own suites, except the longest, which `make test-spark` runs.
     Test / test / testOptions += {
       Tests.Filter(suite =>
         if (testsSlow) !suite.contains(".sparktests.full.") else groupOf(suite) != "spark")

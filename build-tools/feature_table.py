@@ -19,7 +19,8 @@ BEGIN, END = "<!-- tests by feature -->\n", "<!-- end of tests by feature -->"
 
 #: The Scala packages below io.github.skewext, and the Python files, whose tests are of a feature.
 FEATURES = {
-    "operator": "join rows inputs nullkeys test_joins test_plans test_property test_broadcast test_coalesced_keys",
+    "operator": "join rows inputs nullkeys test_joins test_plans test_property test_broadcast "
+    "test_coalesced_keys",
     "rewrite": "rewrite sparktests test_random_sql test_tpcds",
     "split": "skew test_skew test_cluster_faults",
     "exchange": "shuffle",

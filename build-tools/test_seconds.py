@@ -3,9 +3,10 @@
     build-tools/test_seconds.py target/spark-3.5 target/spark-4.2
 
 build.sbt and python/conftest.py start the longest ones first and share them out to equal sums. The
-program reads the JUnit reports that sbt and pytest left in the folders, after `make test-ci`. For a
-name in several folders the first counts. The slow tests of the first folder should have the tag
-`Slow` in Scala and the mark `slow` in Python: `make test` leaves those out.
+program reads the JUnit reports that sbt and pytest left in the folders, after tests with
+`SKEWEXT_TEST_SLOW=1`. For a name in several folders the first counts. The slow tests of the first
+folder should have the tag `Slow` in Scala and the mark `slow` in Python: `make test` leaves those
+out.
 """
 
 import sys
@@ -39,7 +40,7 @@ def main(folders: list[str]) -> int:
             found[suite] += took
         suites |= found
     if not suites:
-        print("There are no reports: run `make test-ci` first.", file=sys.stderr)
+        print("There are no reports: run the tests first.", file=sys.stderr)
         return 1
     rows = sorted((-round(took), name) for name, took in suites.items() if took >= 0.5)
     SUITES.write_text("".join(f"{name}\t{-took}\n" for took, name in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How much is tested: `make test` has quick tests, CI all tests, `make test-all` all cases."""
+"""How much is tested: `make test` and CI have quick tests, `make test-all` all cases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 #: Whether `make test-all` runs.
 TEST_ALL = os.environ.get("SKEWEXT_TEST_ALL") == "1"
 
-#: Whether CI or `make test-all` runs: slow tests, and generated code where answers are compared.
+#: Whether slow tests run, and generated code where answers are compared.
 TEST_SLOW = TEST_ALL or os.environ.get("SKEWEXT_TEST_SLOW") == "1"
 
-#: Whether `make test` runs: no tests that were measured to be slow.
+#: Whether `make test` or CI runs: no tests that were measured to be slow.
 TEST_QUICK = os.environ.get("SKEWEXT_TEST_QUICK") == "1" and not TEST_SLOW
 
 #: Whether the part for another line of Spark runs.

@@ -121,6 +121,7 @@ def _changed() -> set[str]:
     return {key for q in questions for way in WAYS.values() for key in q.settings(way)}
 
 
+@pytest.mark.slow
 def test_single_joins_have_the_plans_of_their_ways(session: SparkSession, tmp_path: Path) -> None:
     tpc.generate(tpc.TPCH, 0.001, tmp_path)
     for question in tpch_joins.joins(tmp_path):
@@ -134,6 +135,7 @@ def test_single_joins_have_the_plans_of_their_ways(session: SparkSession, tmp_pa
         assert same_answer(answers[0], answers[1]) and same_answer(answers[0], answers[2])
 
 
+@pytest.mark.slow
 def test_spark_changes_the_plans_of_cliffs_late(session: SparkSession, tmp_path: Path) -> None:
     cliffs.generate(0.01, tmp_path)
     stock = WAYS["stock"]

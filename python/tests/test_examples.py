@@ -54,6 +54,7 @@ def test_the_notebook_matches_its_script(script: Path) -> None:
 
 
 # Each of them runs once, in one of the two ways: as the cells are the same, that tells of both.
+@pytest.mark.slow("point_in_time")
 @pytest.mark.parametrize("name", ["customer_profile", "point_in_time"])
 def test_a_notebook_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scripts import run_script
 
 SCRIPT = """
@@ -61,6 +62,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_a_join_below_a_udf(tmp_path: Path) -> None:
     """Aggregations of the inputs ask for the join's memory on that thread; then there is none."""
     assert "FAILED" in run_script(SCRIPT, tmp_path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from amount import TEST_ALL, TEST_LINE
+from amount import TEST_ALL, TEST_SLOW
 from pyspark.sql import SparkSession
 from random_sql.coverage import (
     NESTED,
@@ -30,7 +30,7 @@ from random_sql.sinks import SINKS as ALL_SINKS
 from random_sql.tree import FULL, SPARK, Block, Both, Join, Leaf, Select, statements
 
 # `make fuzz` runs any number.
-QUERIES = 200 if TEST_ALL else 36 if TEST_LINE else 60
+QUERIES = 200 if TEST_ALL else 60 if TEST_SLOW else 36
 SEED = 1
 
 

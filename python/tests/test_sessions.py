@@ -306,6 +306,7 @@ join(spark)
     )
 
 
+@pytest.mark.slow
 def test_doctor_distinguishes_missing_jar_extension_and_name(
     run: RunScript, tmp_path: Path
 ) -> None:

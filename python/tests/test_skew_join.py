@@ -170,6 +170,7 @@ def test_a_condition_instead_of_names(spark: SparkSession) -> None:
         assert joined.where(left.a > 50).select(right.key).columns == ["key"]
 
 
+@pytest.mark.slow("inner", "left", "right", "left_anti")
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "left_semi", "left_anti"])
 def test_python_functions_in_keys(spark: SparkSession, how: str) -> None:
     """Spark computes the function below the join, from columns that markers do not have."""

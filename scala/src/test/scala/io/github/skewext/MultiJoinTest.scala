@@ -74,7 +74,7 @@ trait MultiJoinTest extends QueryTest with SharedSparkSession with AdaptiveSpark
     else chosen(new Random(cases.size).shuffle(cases), cases.flatMap(values).toSet)
   }
 
-  /** Whether CI or `make test-all` runs: also tests that take long. */
+  /** Whether tests run that take long. */
   protected def testSlow: Boolean =
     testAll || sys.env.get("SKEWEXT_TEST_SLOW").contains("1")
 

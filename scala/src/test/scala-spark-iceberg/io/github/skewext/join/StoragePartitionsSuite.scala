@@ -88,7 +88,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     inGeneratedCode(checkJoin(fullJoin("k")(buckets.take(3): _*)))
   }
 
-  test("a semi join goes below, and Spark has not asked tables for their size by then") {
+  test("a semi join goes below, and Spark has not asked tables for their size by then", Slow) {
     val few = spark.range(0, 40, 3).select(col("id").as("x"))
     val df = multiJoin(buckets.take(2), Seq("k"), roles = Seq("required", "optional"))
       .join(few, col("v_a") === col("x"), "left_semi")
@@ -119,7 +119,7 @@ class StoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
   }
 
-  test("a bucket of a string beside days") {
+  test("a bucket of a string beside days", Slow) {
     val all = Seq(("h", 0, 40), ("i", 20, 60), ("j", 10, 30)).map { case (name, from, until) =>
       val table = s"ice.db.strings_$name"
       spark.sql(s"DROP TABLE IF EXISTS $table")

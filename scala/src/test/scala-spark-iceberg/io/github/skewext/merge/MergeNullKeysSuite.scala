@@ -172,7 +172,7 @@ class MergeNullKeysSuite extends MergeTest {
     }
   }
 
-  test("any column of a composite key may be null") {
+  test("any column of a composite key may be null", Slow) {
     setMode(Target, CopyOnWrite)
     val merge = mergeOf("MNS").replace("t.k = s.k", "t.k = s.k AND t.txt = s.txt")
     spark

@@ -70,7 +70,7 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     inGeneratedCode(checkFiles(fullJoin("k")(byKey: _*)))
   }
 
-  test("other roles") {
+  test("other roles", Slow) {
     for (roles <- Seq(
         Seq("required", "optional", "optional"),
         Seq("optional", "required", "optional"),
@@ -79,7 +79,7 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
       checkFiles(multiJoin(byKey, Seq("k"), roles = roles))
   }
 
-  test("Spark's own joins, whatever the side of the hot value") {
+  test("Spark's own joins, whatever the side of the hot value", Slow) {
     val (a, b) = (byKey.head, byKey(1))
     for {
       how <- Seq("full", "left", "right", "inner", "left_semi", "left_anti")
@@ -104,7 +104,7 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     checkFiles(fullJoin("k")(nulls, byKey(1), byKey(2)))
   }
 
-  test("filters and projections run on the files of each task, aggregates on whole values") {
+  test("filters and projections run on the files of each task, aggregates on whole values", Slow) {
     val filtered = byKey.head.where("v_ka % 3 <> 0").withColumn("x", col("v_ka") + 1)
     checkFiles(fullJoin("k")(filtered, byKey(1), byKey(2)))
     val grouped = byKey(1).groupBy("k").agg(max("v_kb").as("m"))
@@ -113,7 +113,7 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     checkUnsplit(fullJoin("k")(hotGroups, byKey(1)))
   }
 
-  test("joins stay whole by settings, below a group-by of the key, and without skew") {
+  test("joins stay whole by settings, below a group-by of the key, and without skew", Slow) {
     val df = fullJoin("k")(byKey: _*)
     for (off <- Seq(
         SkewConf.BUCKET_SKEW.key -> "false",
@@ -135,7 +135,7 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     withSQLConf(PrunesAtRuntime: _*)(checkUnsplit(again(df)))
   }
 
-  test("files that are not those of the plan fail the query") {
+  test("files that are not those of the plan fail the query", Slow) {
     val df = fullJoin("k")(byKey: _*)
     checkFiles(df)
     val split = splits(df).head.mapChildren {

@@ -97,7 +97,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     (found.toString +: found.joins.flatMap(_.inputs).flatMap(_.hint)).mkString("\n")
   }
 
-  test("small tables of versions are broadcast, by size or hint, and nothing is shuffled") {
+  test("small tables of versions are broadcast, by size or hint, and nothing is shuffled", Slow) {
     for (how <- Seq("left", "inner")) withAdaptive {
       withSQLConf(Threshold -> "100KB") {
         val df = joined(how, events, a, b)
@@ -112,7 +112,9 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("the spine is shuffled for a large table, for its own hints, or if the switch is off") {
+  test(
+    "the spine is shuffled for a large table, for its own hints, or if the switch is off",
+    Slow) {
     withSQLConf(Threshold -> "4KB") {
       val mixed = joined("left", events, broadcast(a), large)
       assert(!isBroadcast(mixed) && exchanges(mixed).size === 3)
@@ -144,7 +146,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("above a begun broadcast, rows with a null key are spread by their values") {
+  test("above a begun broadcast, rows with a null key are spread by their values", Slow) {
     withSQLConf(Threshold -> "4KB", SkewConf.MULTI_JOIN_BROADCAST.key -> "false") {
       val df = fullJoin("k")(joined("left", events, broadcast(a)), large, b)
       checkJoin(df)
@@ -157,7 +159,7 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("adaptive execution plans again above and below, and with a spine of any kind") {
+  test("adaptive execution plans again above and below, and with a spine of any kind", Slow) {
     withSQLConf(Threshold -> "100KB", SQLConf.SHUFFLE_PARTITIONS.key -> "4") {
       val counted = events.groupBy("k").agg(count("t").as("n"), max("t").as("t"))
       for {

@@ -207,7 +207,7 @@ class AsOfJoinSuite extends AsOfTables {
     result.get
   }
 
-  test("few and many rows of a key, in any order of time") {
+  test("few and many rows of a key, in any order of time", Slow) {
     for (size <- Seq(1, 2, 47, 48, 49); of <- Seq(1, 7, 60)) {
       // 11 and 13 have no common factor with the sizes, so times come in no order, some twice.
       val rows = spark.range(size).selectExpr("1 AS k", "id", s"id * 11 % $size div 2 * 3 AS t")

@@ -53,7 +53,7 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("versions of keys that a filtered spine lacks are not shuffled") {
+  test("versions of keys that a filtered spine lacks are not shuffled", Slow) {
     for (how <- Seq("left", "inner")) withAdaptive {
       val df = joined(spine.where("n = 3"), how)(a, b)
       whenOff(df)
@@ -74,7 +74,7 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
     assert(blooms(df).size === 2, df.queryExecution.executedPlan)
   }
 
-  test("a filtered table of versions filters the spine of an inner join only") {
+  test("a filtered table of versions filters the spine of an inner join only", Slow) {
     for ((how, expected) <- Seq("inner" -> 2, "left" -> 0)) withClue(how) {
       val large = versions("large", "id % 300").selectExpr("k", "large_t AS t", "large AS x")
       val df = joined(large, how)(a.where("a < '08'"), b)
@@ -104,7 +104,7 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("no filters by a spine without one, by its keys alone, or by floating-point keys") {
+  test("no filters by a spine without one, by its keys alone, or by floating-point keys", Slow) {
     val double = versions("double", "if(id % 7 = 0, -0.0D, double(id))")
     for (df <- Seq(
         joined(spine)(a, b),
@@ -151,7 +151,9 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
         .selectExpr("y", "k", s"$time AS at", "z"),
       format)
 
-    test(s"versions before the first and after the last time of a spine are not read: $name") {
+    test(
+      s"versions before the first and after the last time of a spine are not read: $name",
+      Slow(": date", "least ints", "timestamp", "_ntz")) {
       for {
         (direction, without, within) <- Seq(
           ("backward", 1, 2),
@@ -176,7 +178,9 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
       }
     }
 
-    test(s"sources accept the bounds of a spine without a first and a last time: $name") {
+    test(
+      s"sources accept the bounds of a spine without a first and a last time: $name",
+      Slow(": date", "least ints", "timestamp", "_ntz")) {
       val cases = for {
         format <- Seq("parquet", "orc")
         isEmpty <- Seq(true, false)
@@ -200,7 +204,7 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("versions at the first times of a type are read") {
+  test("versions at the first times of a type are read", Slow) {
     withSQLConf(
       SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",
       SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key -> "CORRECTED",

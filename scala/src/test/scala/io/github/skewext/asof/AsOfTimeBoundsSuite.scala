@@ -124,7 +124,7 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("a bound that sources cannot convert filters nothing") {
+  test("a bound that sources cannot convert filters nothing", Slow) {
     for ((name, filter, direction, tolerance) <- Seq(
         ("date", "t0 > DATE'2020-02-20'", "backward", "2147483647"),
         ("date", "t0 >= DATE'0001-01-01'", "backward", "7"),
@@ -144,7 +144,7 @@ class AsOfTimeBoundsSuite extends AsOfTest with StoredTables {
     }
   }
 
-  test("versions are filtered by months of different lengths") {
+  test("versions are filtered by months of different lengths", Slow) {
     // The 28th to the 31st of March are the 28th of February, a month before.
     val hours = stored(
       "hours",

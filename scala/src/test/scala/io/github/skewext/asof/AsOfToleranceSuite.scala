@@ -47,7 +47,7 @@ class AsOfToleranceSuite extends AsOfTables {
     }
   }
 
-  test("a tolerance in days may be larger than the distance of any dates") {
+  test("a tolerance in days may be larger than the distance of any dates", Slow) {
     val dates = Seq("1901-01-01", "1969-12-31", "1970-01-01", "2024-01-01", "2024-02-01")
       .map(d => s"DATE'$d'") ++ Seq("2147483647", "-2147483648").map(d =>
       s"date_from_unix_date($d)")
@@ -63,7 +63,7 @@ class AsOfToleranceSuite extends AsOfTables {
     }
   }
 
-  test("between dates, a tolerance counts whole days") {
+  test("between dates, a tolerance counts whole days", Slow) {
     val hours = Seq("INTERVAL '36' HOUR", "make_interval(0, 0, 0, 1, 12)")
     checkTolerances(
       (1 to 5).map(d => s"DATE'2024-01-0$d'"),
@@ -106,7 +106,7 @@ class AsOfToleranceSuite extends AsOfTables {
     }
   }
 
-  test("a tolerance of decimals is exact") {
+  test("a tolerance of decimals is exact", Slow) {
     val times = Seq("0", "0.5", "-0.5", "1", "0.500000001", "99999999999999999999")
     checkTolerances(
       times.map(t => s"CAST($t AS DECIMAL(38, 18))"),
@@ -130,7 +130,7 @@ class AsOfToleranceSuite extends AsOfTables {
         rows(Versions(prices, "at")))
   }
 
-  test("a floating-point tolerance is not rounded") {
+  test("a floating-point tolerance is not rounded", Slow) {
     val epoch = 1700000000000000000L
     for {
       (spineTime, time, tolerance, isFound) <- Seq[(Any, Any, String, Boolean)](
@@ -151,7 +151,7 @@ class AsOfToleranceSuite extends AsOfTables {
     }
   }
 
-  test("floating-point times are compared by their distance") {
+  test("floating-point times are compared by their distance", Slow) {
     val r = new scala.util.Random(7)
     def near(of: String): Seq[(String, String, String, Boolean)] = {
       // Times and tolerances of few digits, whose sums and differences are rounded.

@@ -67,7 +67,9 @@ class WrongBucketsSuite extends BucketScanTest {
       (8, kv) -> ((4, kv)),
       (8, Seq("v", "k")) -> ((8, Seq("k", "n"))),
       (8, Seq("n", "k")) -> ((8, kv)))
-  } test(s"$format files of $written, declared with $declared, lose no row") {
+  } test(
+    s"$format files of $written, declared with $declared, lose no row",
+    Slow("(8,List(k, v)), lose no row", "(8,List(k, n)), lose no row")) {
     withDeclared(written, declared, format) {
       if (declared._2 == kv) {
         checkNotPruned()
@@ -80,7 +82,7 @@ class WrongBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("files of the declared buckets at another location are pruned") {
+  test("files of the declared buckets at another location are pruned", Slow) {
     withDeclared((5, kv), (5, kv)) {
       for (df <- lookUps) {
         assert(checkAnswer(df).size === 20)
@@ -90,7 +92,7 @@ class WrongBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("a second write with other buckets is found beside the first one") {
+  test("a second write with other buckets is found beside the first one", Slow) {
     withDeclared((5, kv), (5, kv)) {
       lookUps.foreach(checkAnswer(_))
       // The file index is that of the first query.
@@ -120,7 +122,7 @@ class WrongBucketsSuite extends BucketScanTest {
     }
   }
 
-  test("Spark's own pruning by one column stays, and is not checked") {
+  test("Spark's own pruning by one column stays, and is not checked", Slow) {
     withDeclared((5, Seq("k")), (3, Seq("k"))) {
       for (k <- 0 until 20) {
         val df = sql(s"SELECT * FROM t WHERE k = $k")
@@ -213,7 +215,7 @@ class WrongBucketsSuite extends BucketScanTest {
   private def checkOf(table: String): FileBuckets.Check =
     FileBuckets.check(relationOf(table), listed(relationOf(table)))
 
-  test("sorted files with a hot key, few keys, nulls and no rows are proven") {
+  test("sorted files with a hot key, few keys, nulls and no rows are proven", Slow) {
     for ((keys, buckets, numRows) <- Seq(
         ("if(id < 390000, 7, id % 100)", 4, 400000),
         ("id % 2", 64, 1000),
@@ -235,7 +237,7 @@ class WrongBucketsSuite extends BucketScanTest {
     .sortBy("k")
     .saveAsTable("h")
 
-  test("two keys in files that are not read to the end prove nothing") {
+  test("two keys in files that are not read to the end prove nothing", Slow) {
     withTable("h") {
       hashed("id % 2", 64, 250000)
       checkOf("h") match {

@@ -70,7 +70,7 @@ class OrJoinReasonSuite extends OrJoinTest {
     }
   }
 
-  test("conditions") {
+  test("conditions", Slow) {
     refused(OrJoinReason.PartWithoutKey, query("INNER", "a.e = b.e OR a.p < b.p"))
     refused(OrJoinReason.PartWithoutKey, query("LEFT", "a.e = b.e OR a.p = 5"))
     refused(OrJoinReason.PartWithoutKey, query("FULL", "a.p IN (b.p, 7)"))

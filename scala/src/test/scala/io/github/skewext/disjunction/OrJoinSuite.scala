@@ -71,7 +71,7 @@ class OrJoinSuite extends OrJoinTest {
       scans(df).map(_.output.map(_.name).toSet) === Seq(Set("e", "p", "v"), Set("e", "p", "v")))
   }
 
-  test("parts of other join types read a side as often as explain shows") {
+  test("parts of other join types read a side as often as explain shows", Slow) {
     def reads(joinType: String) = scans(check(query(joinType, "a.e = b.e OR a.p = b.p")))
       .groupBy(_.tableIdentifier.get.table)
       .map { case (name, all) => name -> all.size }
@@ -120,7 +120,7 @@ class OrJoinSuite extends OrJoinTest {
     assert(rows === expected)
   }
 
-  test("self-joins, views, common tables and cached sides") {
+  test("self-joins, views, common tables and cached sides", Slow) {
     withTempView("people") {
       spark
         .sql("SELECT *, concat(e, '') AS e2 FROM a WHERE v < 30")
@@ -140,7 +140,7 @@ class OrJoinSuite extends OrJoinTest {
     }
   }
 
-  test("operators above and below, and joins beside") {
+  test("operators above and below, and joins beside", Slow) {
     val join = "SELECT a.v, a.p, b.w, b.e FROM a JOIN b ON a.e = b.e OR a.p = b.p"
     val left = "SELECT a.v, b.w, b.p FROM a LEFT JOIN b ON a.e = b.e OR a.p = b.p"
     check(s"SELECT w, count(*), sum(v) FROM ($join) GROUP BY w")
@@ -167,7 +167,7 @@ class OrJoinSuite extends OrJoinTest {
     check("SELECT 1 FROM a RIGHT JOIN b ON a.e = b.e OR a.p = b.p")
   }
 
-  test("joins of DataFrames, and a union of sides") {
+  test("joins of DataFrames, and a union of sides", Slow) {
     val (a, b) = (spark.table("a").as("a"), spark.table("b").union(spark.table("b")).as("b"))
     for (how <- Seq("inner", "left", "right", "full", "left_semi", "left_anti")) {
       check(a.join(b, expr("a.e = b.e OR a.p = b.p"), how))
@@ -181,7 +181,7 @@ class OrJoinSuite extends OrJoinTest {
     assert(joins(df).size === 1)
   }
 
-  test("random joins") {
+  test("random joins", Slow) {
     val random = new scala.util.Random(64)
     def pick[A](from: Seq[A]): A = from(random.nextInt(from.size))
     val equal = Seq(

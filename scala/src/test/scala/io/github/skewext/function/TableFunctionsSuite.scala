@@ -384,7 +384,7 @@ class TableFunctionsSuite extends MultiJoinTest {
     assertSameRows(named.collect().toSeq, expected, query)
   }
 
-  test("reports on common table expressions, in subqueries") {
+  test("reports on common table expressions, in subqueries", Slow) {
     val hot = s"SELECT key.k FROM $report WHERE key IS NOT NULL"
     checkReports(s"SELECT * FROM ? WHERE k IN ($hot)")
     checkReports(s"SELECT * FROM a WHERE EXISTS ($hot)")

@@ -220,7 +220,7 @@ class KeyTypesSuite extends MultiJoinTest {
     }
   }
 
-  test("the key of a required first input has its type and comment") {
+  test("the key of a required first input has its type and comment", Slow) {
     charTable("c3", "char(3) COMMENT 'a code'", "a", "abc") { c3 =>
       charTable("d3", "char(3)", "a", "xyz") { d3 =>
         for (how <- Seq("left", "inner")) {

@@ -14,7 +14,7 @@ class LatestRowsSuite extends AsOfTables {
 
   private val Ints = "array(-5, -3, 0, 1, 2, 7, 8, 11)"
 
-  test("the latest row of each key, as by row_number") {
+  test("the latest row of each key, as by row_number", Slow) {
     val data = rows(1, 200, 5, Ints, "t")
     val order = Seq(col("t").desc_nulls_last, col("x1").asc, col("id1").desc)
     val expected = data

@@ -155,7 +155,7 @@ class RowNumbersSuite extends AsOfTest {
       numbered("n = 1 AND a + rand(1) >= 0"),
       Some("it is not deterministic")))
 
-  test("does not rewrite others; explain gives the reason if they keep the first row") {
+  test("does not rewrite others; explain gives the reason if they keep the first row", Slow) {
     withRows {
       for ((name, query, why) <- leftAlone) withClue(s"$name: ") {
         val df = check(query, latest = 0)
@@ -240,7 +240,7 @@ class RowNumbersSuite extends AsOfTest {
     }
   }
 
-  test("operators above do not rely on the order of a limit that is dropped") {
+  test("operators above do not rely on the order of a limit that is dropped", Slow) {
     val one = spark.range(0, 1000, 1, 1).selectExpr("id * 7919 % 100 AS k", "id AS t")
     val parts = spark
       .range(0, 2000, 1, 4)

@@ -60,7 +60,7 @@ class SpreadNullKeysSuite extends MultiJoinTest {
     }
   }
 
-  test("spreads null keys below operators that cannot use the partitions by key") {
+  test("spreads null keys below operators that cannot use the partitions by key", Slow) {
     withSQLConf("spark.sql.adaptive.enabled" -> "true") {
       def nulls(i: Int) = spark
         .range(60)

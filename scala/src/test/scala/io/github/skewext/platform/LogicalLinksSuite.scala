@@ -103,7 +103,7 @@ class LogicalLinksSuite extends ReplanningTest {
     assert(fired.toSet === rules.toSet -- changeNothing)
   }
 
-  test("a filter and a projection over a cached table stay when the table is read") {
+  test("a filter and a projection over a cached table stay when the table is read", Slow) {
     withSQLConf(Adaptive: _*) {
       val cached = stored(0).cache()
       try {

@@ -56,7 +56,7 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("compares one key column with several columns of the other side") {
+  test("compares one key column with several columns of the other side", Slow) {
     // Rows whose columns differ match nothing, in each role.
     def several(i: Int) = s"(SELECT k, n$i % 6 AS m, l, v$i FROM t$i) t$i"
     val shown = "t0.k, t1.k, t2.k, m, v0, v1, v2"
@@ -150,7 +150,9 @@ class RewriteChainKeysSuite extends RewriteTest {
       3)
   }
 
-  test("a key that has a value for nulls differs from the same expression above an outer join") {
+  test(
+    "a key that has a value for nulls differs from the same expression above an outer join",
+    Slow) {
     spark.udf.register("or_zero", (n: Integer) => if (n == null) 0 else n.intValue)
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> "-1") {
       for {

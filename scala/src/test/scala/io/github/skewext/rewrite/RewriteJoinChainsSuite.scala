@@ -108,7 +108,7 @@ class RewriteJoinChainsSuite extends RewriteTest {
     checkRewritten(asked("FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)"), 3)
   }
 
-  test("rewrites a CTE with unused columns, and leaves one whose joins filters change") {
+  test("rewrites a CTE with unused columns, and leaves one whose joins filters change", Slow) {
     // A regression: another value replaced the random number, or Spark did not find a column.
     withSQLConf(
       SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1",

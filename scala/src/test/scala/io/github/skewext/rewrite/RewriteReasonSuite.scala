@@ -114,7 +114,7 @@ class RewriteReasonSuite extends RewriteTest {
         .exists(_.isInstanceOf[MultiFullJoin]))
   }
 
-  test("a slow expression between joins is not evaluated for each row of the whole result") {
+  test("a slow expression between joins is not evaluated for each row of the whole result", Slow) {
     val calls = spark.sparkContext.longAccumulator
     val counted = udf { (x: Long) =>
       calls.add(1)

@@ -155,7 +155,7 @@ class GroupsMemorySuite extends GroupsTest {
     }
   }
 
-  test("more pages than Spark can number") {
+  test("more pages than Spark can number", Slow) {
     // Chunks of rows in memory are up to 16 KB.
     for ((sort, rows) <- Seq(false -> 150000, true -> 40000)) withClue(s"sort: $sort: ") {
       TestTask.run(TestMemory.limited(Long.MaxValue, pageSize = 1 << 12)) { _ =>

@@ -129,7 +129,7 @@ class OrderedInputsSuite extends MultiJoinTest {
     assert(merges(checkFullJoin("k", "l")(nested(a, "a"), nested(b, "b"))))
   }
 
-  test("keys that differ late, or not in what is compared first") {
+  test("keys that differ late, or not in what is compared first", Slow) {
     val long = "'eight by' || "
     val keys = Seq(
       "k" -> Seq(

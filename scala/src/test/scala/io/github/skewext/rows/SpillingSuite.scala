@@ -74,7 +74,7 @@ class SpillingSuite extends MultiJoinTest {
       fullJoin("k")(input(0, 20, 1), input(0, 20, 1), input(0, 20, 1)))
   }
 
-  test("sorted inputs, of whose keys few rows are kept in memory") {
+  test("sorted inputs, of whose keys few rows are kept in memory", Slow) {
     // Null keys are spread in adaptive plans, which needs a shuffle.
     withSQLConf(GroupRows -> "2", "spark.sql.adaptive.enabled" -> "false") {
       for (sizes <- Seq(

@@ -63,7 +63,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("columns of rows where a node below has no batches, and rows of other column types") {
+  test("columns of rows where a node below has no batches, and rows of other column types", Slow) {
     withSQLConf(On) {
       // Columnar, except for the condition that is not deterministic.
       val filtered = input(1).where("n1 > 3").where("monotonically_increasing_id() >= 0")
@@ -87,7 +87,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("columns of the rows of joins, aggregates, windows and unions, compiled and not") {
+  test("columns of the rows of joins, aggregates, windows and unions, compiled and not", Slow) {
     val keyed = Window.partitionBy("n1", "k").orderBy("v1")
     def inputs = Seq(
       input(0).join(broadcast(input(3).select("n3").distinct()), col("n0") === col("n3"), "left"),
@@ -163,7 +163,7 @@ class ColumnExchangesSuite extends StoredTables {
     })
   }
 
-  test("filters evaluate no predicate before its turn") {
+  test("filters evaluate no predicate before its turn", Slow) {
     withSQLConf(On, SQLConf.ANSI_ENABLED.key -> "true") {
       val rows = stored(
         "turns",
@@ -291,7 +291,7 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
-  test("shuffles rows that are not stable only if Spark compares their checksums") {
+  test("shuffles rows that are not stable only if Spark compares their checksums", Slow) {
     for {
       (checksum, i) <- (None +: BulkExchanges.Checksums.map(Some(_))).zipWithIndex
       (extra, isStable) <- Seq("rand() AS r" -> false, "k AS r" -> true)

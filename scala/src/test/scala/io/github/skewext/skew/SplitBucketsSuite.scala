@@ -279,7 +279,7 @@ class SplitBucketsSuite extends SkewTest {
     }
   }
 
-  test("plan, metrics and explanation") {
+  test("plan, metrics and explanation", Slow) {
     withTable("allhot") {
       write(tableOf(0, 1200, hot = 4, maps = 8), "allhot")
       withSQLConf(Advisory -> "3000") {

@@ -84,7 +84,9 @@ class SplitSparkJoinConditionsSuite extends SplitSparkJoinTest {
     }
   }
 
-  test("conditions of a lower join, and filters and computations above it, stay where they are") {
+  test(
+    "conditions of a lower join, and filters and computations above it, stay where they are",
+    Slow) {
     val c = skewed(2, 60).withColumnRenamed("k", "c").hint("merge")
     val inner = join(left(2), right(0), "inner", "merge")
     for (lower <- Seq(

@@ -70,7 +70,7 @@ class SplitSparkJoinQueriesSuite extends SplitSparkJoinTest {
     assert(isSorted(sorted))
   }
 
-  test("a plan joined with itself, whose columns projections hide") {
+  test("a plan joined with itself, whose columns projections hide", Slow) {
     withTempView("of_plan") {
       // Spark 3.5 gives no new id to `w`.
       skewed(1, 80).selectExpr("k", "v1 * 2 AS w").createOrReplaceTempView("of_plan")

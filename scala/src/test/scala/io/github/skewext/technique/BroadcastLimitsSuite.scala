@@ -184,7 +184,9 @@ class BroadcastLimitsSuite extends TechniqueTest {
     joins.foreach(join => assertStock(join.of(unknown), stockJoin(large, unknown, "k", join.how)))
   }
 
-  test("a refused query does not wait for stages that it has left, when it is collected again") {
+  test(
+    "a refused query does not wait for stages that it has left, when it is collected again",
+    Slow) {
     val slow = functions.udf { (v: Long) =>
       Thread.sleep(50)
       v
@@ -201,7 +203,7 @@ class BroadcastLimitsSuite extends TechniqueTest {
     }
   }
 
-  test("the limit does not apply to broadcasts that Spark or its hint chooses") {
+  test("the limit does not apply to broadcasts that Spark or its hint chooses", Slow) {
     def checkAll(technique: String, how: String, right: DataFrame): Unit =
       for (adaptive <- Seq("true", "false")) {
         withSQLConf("spark.sql.adaptive.enabled" -> adaptive, Limit -> "100") {

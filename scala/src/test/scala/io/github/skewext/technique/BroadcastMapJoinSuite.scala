@@ -203,7 +203,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     check(random.localCheckpoint(), small, "k", "full", Technique)
   }
 
-  test("ANSI: a cast of the key is evaluated only for rows of the side") {
+  test("ANSI: a cast of the key is evaluated only for rows of the side", Slow) {
     withSQLConf("spark.sql.ansi.enabled" -> "true") {
       val (numbers, text) = numbersAndText
       val on = numbers("k") === text("s")
@@ -220,7 +220,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("ANSI: a cast of the key in a side is evaluated only for rows of the side") {
+  test("ANSI: a cast of the key in a side is evaluated only for rows of the side", Slow) {
     checkCastsInSides(Technique, onSide)
   }
 
@@ -250,7 +250,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     }
   }
 
-  test("a predicate above a full outer join leaves broadcast the choice of the side") {
+  test("a predicate above a full outer join leaves broadcast the choice of the side", Slow) {
     withTempPath { path =>
       large.write.parquet(path.getPath)
       val fact = spark.read.parquet(path.getPath)

@@ -187,7 +187,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     assert(error("side" -> "both").contains("one of left, right"))
   }
 
-  test("ANSI: a cast of the key is evaluated only for rows of the side") {
+  test("ANSI: a cast of the key is evaluated only for rows of the side", Slow) {
     withSQLConf("spark.sql.ansi.enabled" -> "true") {
       val (numbers, text) = numbersAndText
       val on = numbers("k") === text("s")
@@ -210,7 +210,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
   }
 
-  test("ANSI: a cast of the key in a side is evaluated only for rows of the side") {
+  test("ANSI: a cast of the key in a side is evaluated only for rows of the side", Slow) {
     checkCastsInSides(Technique, options(_, chunks = 2))
   }
 

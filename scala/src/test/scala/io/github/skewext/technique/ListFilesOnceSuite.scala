@@ -73,7 +73,7 @@ class ListFilesOnceSuite extends TechniqueTest {
     partitioned <- Seq(false, true)
   } {
     val kind = if (partitioned) "partitioned" else "unpartitioned"
-    test(s"an INSERT while $technique finds the unmatched rows, $kind") {
+    test(s"an INSERT while $technique finds the unmatched rows, $kind", Slow(", unpartitioned")) {
       for (adaptive <- Seq("true", "false")) {
         withSQLConf("spark.sql.adaptive.enabled" -> adaptive) {
           checkInsert(technique, partitioned, "full", "INSERT INTO facts VALUES (3, 2)")

@@ -70,7 +70,9 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     df
   }
 
-  test("a key gets more parts than its rows need while their copies add at most 2 % of all rows") {
+  test(
+    "a key gets more parts than its rows need while their copies add at most 2 % of all rows",
+    Slow) {
     withSQLConf("spark.sql.shuffle.partitions" -> "16") {
       // Half of 2,000 rows have key 7, and so have some of the other side.
       def join(matches: Int): DataFrame = checkSalted(
@@ -191,7 +193,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
   private def how(df: DataFrame): String =
     contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.head
 
-  test("without a hot key it is Spark's join unchanged") {
+  test("without a hot key it is Spark's join unchanged", Slow) {
     val l = skewed(0, 100)
     for (how <- Seq("inner", "full")) {
       val df = check(l, right.where("k <> 9"), "k", how, Technique)
@@ -201,7 +203,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     }
   }
 
-  test("salts depend on row and task, and spread equal rows") {
+  test("salts depend on row and task, and spread equal rows", Slow) {
     def cellsTwice(df: DataFrame): Seq[Map[Int, Int]] = {
       df.collect()
       Seq.fill(2)(cells(salted(df).head))
@@ -290,7 +292,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     })
   }
 
-  test("an equality above becomes a condition, and the hot keys stay those of the join") {
+  test("an equality above becomes a condition, and the hot keys stay those of the join", Slow) {
     def salts(df: DataFrame): Seq[Int] =
       df.queryExecution.optimizedPlan.collect { case s: SaltKeys => s.salted.hot.size }
     val options = Map("salts" -> "3")
@@ -395,7 +397,7 @@ class SaltedJoinSuite extends TechniqueTest with RetriedTasks {
     assert(salted(two).map(_.salted.hot.size) === Seq(2, 2))
   }
 
-  test("hot keys of null-safe comparisons have one value for each column") {
+  test("hot keys of null-safe comparisons have one value for each column", Slow) {
     withTempView("l", "r") {
       left.createOrReplaceTempView("l")
       right.createOrReplaceTempView("r")

@@ -58,7 +58,7 @@ class SkewJoinSuite extends SkewJoinTest {
       check(large, renamed, "k", "full", technique)
   }
 
-  test("several columns of one name, which are one column where a side has no match") {
+  test("several columns of one name, which are one column where a side has no match", Slow) {
     val both = Seq("coalesce(l.k, r.k) as k", "coalesce(r.k, l.k) as k")
     val options = Seq(
       "broadcast_map" -> Map.empty[String, String],
@@ -97,7 +97,7 @@ class SkewJoinSuite extends SkewJoinTest {
     }
   }
 
-  test("sides that return a column twice, and results of a multi-way join with themselves") {
+  test("sides that return a column twice, and results of a multi-way join with themselves", Slow) {
     val twice = small.selectExpr("*", "k", "k AS k")
     val joined = fullJoin("k")(skewed(0, 20), skewed(20, 30))
     // A regression: both sides had the key of the multi-way join as their column.

@@ -348,7 +348,7 @@ class BroadcastHintedInputsSuite extends MultiJoinTest {
     }
   }
 
-  test("in a CTE that Spark computes once") {
+  test("in a CTE that Spark computes once", Slow) {
     // A regression: another column took the place of the one that is read.
     val rows = table("k, v0", "(1, 1), (7, 2), (8, 3)")
     val once = table("k, v1", "(7, 5), (7, 6), (9, 6)").groupBy("k").agg(max("v1").as("v1"))

@@ -38,7 +38,7 @@ class FailingKeysSuite extends RewriteTest {
 
   private val FullJoins = "SELECT * FROM a FULL JOIN b USING (k) FULL JOIN d USING (k)"
 
-  test("a predicate on the key stays above the input, and reaches the others") {
+  test("a predicate on the key stays above the input, and reaches the others", Slow) {
     withAnsi {
       val df = checkRewritten(s"$FullJoins WHERE k = 5", 3)
       assert(have(df, "= 5") === Seq(true, false, true))
@@ -98,7 +98,7 @@ class FailingKeysSuite extends RewriteTest {
     }
   }
 
-  test("functions of a view that is in ANSI mode") {
+  test("functions of a view that is in ANSI mode", Slow) {
     table("n, v", "(5, 10), (30, 20)").createOrReplaceTempView("numbers")
     table("n", "(5)").createOrReplaceTempView("few")
     for ((key, value) <- Seq(

@@ -121,7 +121,7 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
-  test("reads only used fields of structs below as-of joins and latest rows") {
+  test("reads only used fields of structs below as-of joins and latest rows", Slow) {
     withTempPath { dir =>
       def fields(i: Int) = s"named_struct('a', v$i % 3, 'b', named_struct('c', w$i, 'd', 'x'), " +
         s"'e', v$i)"

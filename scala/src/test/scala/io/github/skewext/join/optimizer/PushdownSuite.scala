@@ -330,7 +330,7 @@ class PushdownSuite extends MultiJoinTest {
     }
   }
 
-  test("a correlated subquery over the view of an input") {
+  test("a correlated subquery over the view of an input", Slow) {
     // A regression on Spark 3.5: the view has one alias inside and outside of the subquery.
     val (a, b) = (table("x, v", "(1, 1), (2, 2), (3, 3)"), table("x, w", "(1, 1), (2, 2)"))
     val computed = Seq(a, b).map(_.withColumn("k", col("x") + 1).drop("x"))

@@ -84,7 +84,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     }
   }
 
-  test("a side without rows") {
+  test("a side without rows", Slow) {
     for (joinType <- types; (a, b) <- Seq("none" -> "small", "small" -> "none", "none" -> "none")) {
       val on = "a.k = b.k"
       val exists = s"EXISTS (SELECT 1 FROM $b b WHERE $on)"
@@ -99,7 +99,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     }
   }
 
-  test("a key with very many rows on both sides") {
+  test("a key with very many rows on both sides", Slow) {
     for (joinType <- types.take(6); (_, settings) <- memory;
       condition <- Seq("", "AND a.v < b.v")) {
       withSQLConf(settings: _*) {
@@ -124,7 +124,7 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     }
   }
 
-  test("joins of joins in one stage, with operators between") {
+  test("joins of joins in one stage, with operators between", Slow) {
     val chain = "SELECT a.k, a.v + b.v AS v, c.w FROM large a JOIN small b ON a.k = b.k " +
       "LEFT JOIN small c ON a.k = c.k LEFT ANTI JOIN none d ON a.k = d.k"
     for (settings <- Seq(GeneratedCode, Interpreted)) {

@@ -74,12 +74,12 @@ class CutRangeJoinsSuite extends RangeJoinTest {
       cut(s"SELECT a.id, b.id FROM i a JOIN i b ON $on")
   }
 
-  test("bands") {
+  test("bands", Slow) {
     cut("SELECT a.id, b.id FROM p a JOIN i b ON abs(a.t - b.lo) <= 30")
     cut("SELECT a.id, b.id FROM p a LEFT JOIN i b ON a.t BETWEEN b.lo - 9 AND b.lo + 9")
   }
 
-  test("outer sides with rows in several ranges, and small or hinted sides, stay whole") {
+  test("outer sides with rows in several ranges, and small or hinted sides, stay whole", Slow) {
     for (query <- Seq(
         s"SELECT p.id, i.id FROM p RIGHT JOIN i ON $In",
         s"SELECT p.id, i.id FROM p FULL JOIN i ON $In",

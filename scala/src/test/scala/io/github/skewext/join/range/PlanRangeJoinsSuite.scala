@@ -31,7 +31,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     assert(Skewext.explain(df).contains(reason.text))
   }
 
-  test("replaces broadcast nested loop joins") {
+  test("replaces broadcast nested loop joins", Slow) {
     withAdaptive {
       for (joinType <- joinTypes) checkRange(query(joinType, on))
     }
@@ -88,7 +88,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     checkLeft(query("FULL", open), OrJoinReason.PartWithoutKey)
   }
 
-  test("joins without a side to broadcast make an index of each partition") {
+  test("joins without a side to broadcast make an index of each partition", Slow) {
     withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
       withAdaptive {
         for (rows <- Seq("1000000", "7", "1"); settings <- Seq(GeneratedCode, Interpreted)) {
@@ -124,7 +124,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     assert(reasons === Seq(Some(RangeReason.Streaming)))
   }
 
-  test("sides without rows, and without intervals") {
+  test("sides without rows, and without intervals", Slow) {
     for (joinType <- joinTypes; where <- Seq("id < 0", "int_s IS NULL"); left <- Seq(true, false)) {
       val none = s"(SELECT * FROM ${if (left) "a" else "b"} WHERE $where)"
       val hint = s"/*+ BROADCAST(${if (joinType.contains("RIGHT")) "a" else "b"}) */"
@@ -158,7 +158,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     assert(exchanges(df).size === 1)
   }
 
-  test("adaptive execution plans again around the join") {
+  test("adaptive execution plans again around the join", Slow) {
     withSQLConf(
       SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true",
       SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "1",

@@ -78,7 +78,7 @@ class RangeOverflowSuite extends RangeJoinTest {
     s"SELECT /*+ BROADCAST(b) */ a.id, b.id FROM $view a $joinType JOIN $view b ON $on"
   }
 
-  test("differences and sums that wrap around, and special numbers") {
+  test("differences and sums that wrap around, and special numbers", Slow) {
     withSQLConf(SQLConf.ANSI_ENABLED.key -> "false") {
       for (t <- integers.keys.toSeq.sorted ++ floats;
         on <- if (testSlow) forms(t) else some(3, forms(t))) {
@@ -102,7 +102,7 @@ class RangeOverflowSuite extends RangeJoinTest {
     ours.isSuccess
   }
 
-  test("an overflow in ANSI mode is an error where it is one of Spark's") {
+  test("an overflow in ANSI mode is an error where it is one of Spark's", Slow) {
     withSQLConf(SQLConf.ANSI_ENABLED.key -> "true") {
       val succeeded = for {
         t <- if (testSlow) Seq("INT", "BIGINT", "TINYINT") else Seq("INT")
