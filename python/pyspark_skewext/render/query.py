@@ -44,10 +44,8 @@ def _facts(report: QueryFigures) -> list[tuple[str, str]]:
     facts.append(
         ("tasks", f"{seconds(spent)} with joins, {seconds(report.other_seconds)} without, in all")
     )
-    for position, (rule, text) in enumerate(report.rules):
-        facts.append(("" if position else "rules", f"{rule}: {text}"))
-    if not report.rules:
-        facts.append(("rules", "none of the extension's is seen in the plan"))
+    lines = report.explained or ["it has planned none of the joins"]
+    facts += [("" if position else "skewext", line) for position, line in enumerate(lines)]
     return facts
 
 

@@ -34,8 +34,8 @@ class QueryReport(Report, QueryFigures):
         The number of joins in its plan, and the stages with joins.
     other_seconds
         The sum of the times of the tasks in its other stages.
-    rules
-        The rules of the extension whose effect its plan shows.
+    explained
+        A line for each join that the extension has planned, or left to Spark for a reason.
     settings
         Its settings, as far as the advice depends on them.
     queries

@@ -121,13 +121,6 @@ class JoinStage:
         )
 
 
-class AppliedRule(NamedTuple):
-    """A rule of the extension whose effect the plan shows."""
-
-    rule: str
-    text: str
-
-
 class QuerySummary(NamedTuple):
     """A finished query: its number, its description, its time and its number of joins."""
 
@@ -165,10 +158,10 @@ class QueryFigures:
     join_count: int
     stages: list[JoinStage]
     other_seconds: float
-    rules: list[AppliedRule]
+    explained: list[str]
     settings: Settings
     queries: list[QuerySummary]
-    _parts: ClassVar[Any] = {"rules": AppliedRule, "settings": Settings}
+    _parts: ClassVar[Any] = {"settings": Settings}
 
     @classmethod
     def of(cls: type[F], figures: dict[str, Any]) -> F:

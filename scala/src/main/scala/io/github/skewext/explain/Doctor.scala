@@ -127,9 +127,10 @@ object Doctor {
       isLate = true,
       needed = session => SkewextTab.canAttachTo(session.sparkContext),
       why = session =>
-        if (SkewextTab.isAttachedTo(session.sparkContext)) None
-        else if (!SkewextTab.canAttachTo(session.sparkContext)) {
+        if (!SkewextTab.canAttachTo(session.sparkContext)) {
           Some("Spark's UI and its event log are off")
+        } else if (SkewextTab.isAttachedTo(session.sparkContext)) {
+          None
         } else {
           Some(s"${SkewConf.UI_ENABLED.key} was false when the application started")
         })) ++ explainPart

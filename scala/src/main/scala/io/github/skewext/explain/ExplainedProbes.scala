@@ -2,7 +2,6 @@ package io.github.skewext.explain
 
 import io.github.skewext.join.probe.{BuildProbeJoinExec, PlanShuffledJoins}
 import io.github.skewext.platform.Reason
-import io.github.skewext.rewrite.RewriteReason
 
 import org.apache.spark.sql.catalyst.plans.FullOuter
 import org.apache.spark.sql.catalyst.plans.logical.Join
@@ -35,19 +34,17 @@ private[explain] object ExplainedProbes {
       val isFull = ours.size > 1 && ours.exists(_.joinType == FullOuter)
       // The rewrite may run again for the reason, so it is looked for only where it is shown.
       Some(if (isFull) chain else Origin(Origin.Replaced, text)).map {
-        case Origin(Origin.LeftAlone, why, detail, advice) if why != Origins.NoChain =>
-          Origin(Origin.Replaced, s"$text; not one operator: $why", detail, advice)
+        case origin if origin.status == Origin.LeftAlone && origin.concerns =>
+          origin.copy(Origin.Replaced, s"$text; not one operator: ${origin.text}")
         case _ => Origin(Origin.Replaced, text)
       }
     } else {
       // Another operator for a chain of several joins would save more.
       lefts.headOption
-        .filter(_ => off.isEmpty && NoChain(chain.text))
+        .filter(_ => off.isEmpty && chain.isShort)
         .map(reason => Origin(Origin.LeftAlone, reason.text, advice = Some(reason.advice)))
     }
   }
-
-  private val NoChain = Set(Origins.NoChain, RewriteReason.TwoInputs.text)
 
   private def execution(join: BuildProbeJoinExec): String = {
     def tasks(name: String): Long = join.metrics(name).value

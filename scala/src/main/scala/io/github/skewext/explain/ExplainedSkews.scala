@@ -24,7 +24,9 @@ private[skewext] object ExplainedSkews {
       conf: SQLConf): Option[ExplainedSkew] =
     ofKeys(join, adaptive, loaded, conf).map { skew =>
       val nulls = if (loaded) ExplainedNullKeys.ofSource(join, adaptive.isDefined, conf) else None
-      skew.copy(text = (skew.text +: nulls.toSeq).mkString("; "))
+      skew.copy(
+        text = (skew.text +: nulls.toSeq).mkString("; "),
+        metrics = join.metrics.values.map(_.id).toSeq.sorted)
     }
 
   /** The reads of parts of partitions of a join that remains itself when it is split. */
@@ -62,7 +64,7 @@ private[skewext] object ExplainedSkews {
 
   private def split(name: String, splits: SkewSplits, isSpine: Boolean): ExplainedSkew = {
     val marked = if (isSpine) "found candidates" else "marked keys"
-    val limit = splits.limit.filter(_.reason != SkewReason.LittleGain)
+    val advice = splits.limit.map(_.reason).filter(_ != SkewReason.LittleGain).map(_.advice)
     val after = splits.markingTasks match {
       case 0 => ""
       case 1 => s", after 1 task that $marked"
@@ -71,11 +73,12 @@ private[skewext] object ExplainedSkews {
     ExplainedSkew(
       name,
       ExplainedSkew.Split,
-      splits.describe + after + limit.fold("")(l => s"; ${SkewSplits.Limited}: ${l.text}"),
+      splits.describe + after,
       splits.partitions.size,
       splits.pieces,
       splits.residuals,
-      limit.map(_.reason.advice))
+      advice,
+      splits.limit.map(_.text))
   }
 
   private def notSplit(

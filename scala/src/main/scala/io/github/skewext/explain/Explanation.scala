@@ -1,5 +1,7 @@
 package io.github.skewext.explain
 
+import io.github.skewext.skew.plan.SkewSplits
+
 /**
  * How the joins of a query and its scans of bucketed tables are planned, and why.
  *
@@ -37,7 +39,11 @@ case class ExplainedJoin(
     origin: Origin,
     inputs: Seq[ExplainedInput],
     execution: Option[Execution],
-    skew: Seq[ExplainedSkew])
+    skew: Seq[ExplainedSkew]) {
+
+  /** Those that differ for readers. */
+  def skews: Seq[ExplainedSkew] = skew.map(_.copy(metrics = Nil)).distinct
+}
 
 object Place {
   val Query = "query"
@@ -53,12 +59,17 @@ object Place {
  * @param text a sentence for users.
  * @param detail the part of the query that the sentence refers to, such as a join or an expression.
  * @param advice a change that a user can make.
+ * @param concerns whether skewext has planned the join, or left it alone for a reason; false for a
+ *                 join that none of its features is for.
+ * @param isShort whether the reason is that there are too few joins on one key for one operator.
  */
 case class Origin(
     status: String,
     text: String,
     detail: Option[String] = None,
-    advice: Option[String] = None)
+    advice: Option[String] = None,
+    concerns: Boolean = true,
+    isShort: Boolean = false)
 
 object Origin {
 
@@ -127,6 +138,8 @@ case class Execution(
  * @param status one of the words of [[ExplainedSkew]].
  * @param partitions the number of split partitions; `pieces` and `residuals` are their tasks.
  * @param advice a change that a user can make if a skewed partition is not split, or not enough.
+ * @param limit the reason why the tasks of a split are not shorter.
+ * @param metrics the ids of the operator's metrics in the UI, by which others find it in a plan there.
  */
 case class ExplainedSkew(
     operator: String,
@@ -135,7 +148,14 @@ case class ExplainedSkew(
     partitions: Int = 0,
     pieces: Int = 0,
     residuals: Int = 0,
-    advice: Option[String] = None)
+    advice: Option[String] = None,
+    limit: Option[String] = None,
+    metrics: Seq[Long] = Nil) {
+
+  /** The text, with a limit that a user can raise. */
+  def description: String =
+    text + limit.filter(_ => advice.isDefined).fold("")(why => s"; ${SkewSplits.Limited}: $why")
+}
 
 object ExplainedSkew {
   val Split = "split"

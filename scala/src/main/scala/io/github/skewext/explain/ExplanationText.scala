@@ -20,6 +20,15 @@ private[skewext] object ExplanationText {
       .map(join => text(entry(join, skews(join, showsAll = false))))
       .mkString("\n")
 
+  /** A line for each of these joins. */
+  def summary(joins: Seq[ExplainedJoin]): Seq[String] =
+    joins.filter(concerns).map { join =>
+      val splits = join.skews.collect {
+        case skew if skew.status == ExplainedSkew.Split => s"; ${skew.text}"
+      }
+      s"${join.title}: ${why(join.origin)}${splits.mkString}"
+    }
+
   private def text(entry: Seq[String]): String = entry.mkString("\n  ")
 
   private def entries(
@@ -34,15 +43,16 @@ private[skewext] object ExplanationText {
   }
 
   private def concerns(join: ExplainedJoin): Boolean =
-    join.origin.status != Origin.LeftAlone || join.origin.text != Origins.NoChain ||
-      skews(join, showsAll = false).nonEmpty
+    join.origin.concerns || skews(join, showsAll = false).nonEmpty
 
   private def entry(join: ExplainedJoin, more: Seq[String]): Seq[String] = {
     val origin = join.origin
-    val detail = origin.detail.fold("")(text => s" ($text)")
-    val why = s"${origin.status}: ${origin.text}$detail" +: advice(origin.advice)
-    s"Join ${join.number}${shown(join.place)}: ${join.title}" +: (why ++ more)
+    val reason = why(origin) +: advice(origin.advice)
+    s"Join ${join.number}${shown(join.place)}: ${join.title}" +: (reason ++ more)
   }
+
+  def why(origin: Origin): String =
+    s"${origin.status}: ${origin.text}${origin.detail.fold("")(text => s" ($text)")}"
 
   private def entry(scan: ExplainedScan): Seq[String] = {
     val title =
@@ -100,10 +110,10 @@ private[skewext] object ExplanationText {
 
   /** The splits, and the reasons against splits. A plan that has not run has neither. */
   private def skews(join: ExplainedJoin, showsAll: Boolean): Seq[String] =
-    join.skew.distinct.flatMap { skew =>
+    join.skews.flatMap { skew =>
       val of = if (join.operators.distinct.size > 1) s" of ${skew.operator}" else ""
       skew.status match {
-        case ExplainedSkew.Split => s"skew$of: split, ${skew.text}" +: advice(skew.advice)
+        case ExplainedSkew.Split => s"skew$of: split, ${skew.description}" +: advice(skew.advice)
         case ExplainedSkew.Whole => s"skew$of: not split: ${skew.text}" +: advice(skew.advice)
         case other => if (showsAll) Seq(s"skew$of: $other: ${skew.text}") else Nil
       }

@@ -1,9 +1,12 @@
 package io.github.skewext.explain
 
 import scala.collection.immutable.ListMap
+import scala.util.Try
 
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.json4s.{DefaultFormats, Extraction, Formats, JObject, JString, JValue}
+
+import org.apache.spark.sql.skewext.QueryStatus
 
 /** Writes JSON. None becomes null, so that every object has all its names. */
 private[skewext] object Json {
@@ -47,4 +50,8 @@ object ExplanationJson {
 
   /** Reads JSON that this version wrote, or a version with the same fields. */
   def read(json: String): Explanation = parse(json).camelizeKeys.extract[Explanation]
+
+  /** The explanation of a query that has run; None also for a log of another version. */
+  def stored(status: QueryStatus, query: Long): Option[Explanation] =
+    status.explanation(query).flatMap(json => Try(read(json)).toOption)
 }

@@ -41,7 +41,7 @@ private[skewext] object Origins {
    */
   def ofSplit(origin: Origin): Origin = {
     val split = "several tasks share its skewed partitions"
-    if (origin.text == RewriteReason.TwoInputs.text) Origin(Origin.Split, split)
+    if (origin.isShort && origin.concerns) Origin(Origin.Split, split)
     else origin.copy(status = Origin.Split, text = s"$split; ${origin.status}: ${origin.text}")
   }
 
@@ -120,14 +120,25 @@ private[skewext] object Origins {
           s"asked for as one join, and planned as Spark's as ${SkewConf.ENABLED.key} is false",
           Some(description))
       case (None, Seq(one)) =>
-        Origin(Origin.LeftAlone, one.reason.text, one.detail, Some(one.reason.advice))
+        Origin(
+          Origin.LeftAlone,
+          one.reason.text,
+          one.detail,
+          Some(one.reason.advice),
+          isShort = one.reason == RewriteReason.TwoInputs)
       // Several chains, each with its own reason.
       case (None, several) if several.nonEmpty =>
         Origin(
           Origin.LeftAlone,
           several.map(_.text).mkString("; "),
           advice = Some(several.map(g => g.reason.advice).distinct.mkString(" ")))
-      case _ => Origin(Origin.LeftAlone, off.getOrElse(NoChain))
+      case _ =>
+        val isNone = off.isEmpty
+        Origin(
+          Origin.LeftAlone,
+          off.getOrElse("it is not a chain of joins on one key"),
+          concerns = !isNone,
+          isShort = isNone)
     }
   }
 
@@ -192,7 +203,4 @@ private[skewext] object Origins {
     case _: Project | _: Filter => plan.children.flatMap(following)
     case _ => Nil
   }
-
-  /** The text for joins without a reason. */
-  val NoChain = "it is not a chain of joins on one key"
 }

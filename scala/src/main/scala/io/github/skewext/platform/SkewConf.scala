@@ -293,9 +293,9 @@ object SkewConf {
 
   val UI_ENABLED = switch(
     "spark.skewext.ui.enabled",
-    "When true, the rewrites and splits of a query's joins are recorded for the tab 'skewext' " +
-      "of Spark's UI and, if Spark writes one, in the event log. It has no effect if the UI and " +
-      "the event log are off. The tab exists only if it is true when the application starts.")
+    "When true, the rewrites and splits of a query's joins are recorded for query_report, for " +
+      "the tab 'skewext' of Spark's UI and, if Spark writes one, in the event log. The tab exists " +
+      "only if it is true when the application starts.")
 
   def enabled(conf: SQLConf): Boolean = conf.getConf(ENABLED)
 

@@ -78,18 +78,20 @@ class ExplainSkewSuite extends ExplainTest {
         val few = joined
         few.collect()
         val skew = one(few).skew.head
-        assert(skew.status === status && skew.text.contains(SkewReason.TooMuchReread.text), skew)
+        assert(
+          skew.status === status && skew.description.contains(SkewReason.TooMuchReread.text),
+          skew)
         assert(skew.advice === Some(SkewReason.TooMuchReread.advice))
         val plan = few.queryExecution.executedPlan.toString
         if (status == ExplainedSkew.Split) {
-          assert(skew.text.contains("; not shorter: "))
+          assert(skew.description.contains("; not shorter: "))
           assert(plan.contains(s", not shorter: ${SkewReason.TooMuchReread.text}"), plan)
         }
-        val Needed(value) = skew.text
+        val Needed(value) = skew.description
         withSQLConf(factor -> value) {
           val more = joined
           checkSplit(more)
-          assert(!one(more).skew.head.text.contains(SkewReason.TooMuchReread.text))
+          assert(!one(more).skew.head.description.contains(SkewReason.TooMuchReread.text))
           if (status == ExplainedSkew.Split) assert(longest(more) * 1.25 <= longest(few))
         }
       }

@@ -1,6 +1,8 @@
 package io.github.skewext.explain.report
 
-import org.apache.spark.sql.execution.ui.SQLExecutionUIData
+import io.github.skewext.explain.{ExplainedJoin, ExplainedSkew, ExplanationJson}
+
+import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
 import org.apache.spark.sql.skewext.QueryStatus
 
 /**
@@ -12,10 +14,18 @@ private[skewext] class ExecutedQuery(status: QueryStatus, query: SQLExecutionUID
   private val plan = status.plan(query.executionId)
   private val values = status.metrics(query.executionId)
 
+  /** What skewext did with the joins; empty for a query of stock Spark. */
+  val explained: Seq[ExplainedJoin] =
+    ExplanationJson.stored(status, query.executionId).toSeq.flatMap(_.joins)
+
+  /** By the ids of the operators' metrics. */
+  private val skews: Map[Long, ExplainedSkew] =
+    explained.flatMap(_.skew).flatMap(skew => skew.metrics.map(_ -> skew)).toMap
+
   private val (withJoins, others) = {
     val joins = new JoinStages(plan, values, status.operators)
     val all = query.stages.toSeq.sorted.map { stage =>
-      stage -> joins.joinsOf(stage).map(ExecutedJoin.of(_, values))
+      stage -> joins.joinsOf(stage).map(join(_))
     }
     all.partition(_._2.nonEmpty)
   }
@@ -33,5 +43,8 @@ private[skewext] class ExecutedQuery(status: QueryStatus, query: SQLExecutionUID
 
   def numJoins: Int = plan.allNodes.count(JoinStages.isJoin(_))
 
-  def rules: Seq[AppliedRule] = AppliedRules.of(plan.allNodes.toSeq)
+  private def join(node: SparkPlanGraphNode): ExecutedJoin = {
+    val skew = node.metrics.iterator.flatMap(metric => skews.get(metric.accumulatorId))
+    ExecutedJoin.of(node, values, if (skew.hasNext) Some(skew.next()) else None)
+  }
 }

@@ -2,7 +2,7 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
-import io.github.skewext.explain.{ExplainedSkew, Json, PlannedJoin}
+import io.github.skewext.explain.{ExplainedSkew, ExplanationText, Json, PlannedJoin}
 import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.profile.KeyPass
 import io.github.skewext.skew.plan.SkewSettings
@@ -14,8 +14,7 @@ import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInt
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 /**
- * A report on the tasks of a query in stages with joins, and on the rules of ours that its plan
- * shows, as JSON.
+ * A report on the tasks of a query in stages with joins, and on what skewext did with these, as JSON.
  */
 object QueryReport {
 
@@ -119,7 +118,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
         "joins" -> ran.numJoins,
         "stages" -> ran.stages.map { case (stage, joins) => of(stage, joins) },
         "other_run_ms" -> ran.otherMillis,
-        "rules" -> ran.rules,
+        "explained" -> ExplanationText.summary(ran.explained),
         "settings" -> settings,
         "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
   }

@@ -44,13 +44,11 @@ object QueryView {
   }
 
   private def join(join: ExplainedJoin): Node = {
-    val origin = join.origin
-    val why = s"${origin.status}: ${origin.text}${origin.detail.fold("")(d => s" ($d)")}"
     <div>
       <h4>Join {join.number}: {join.title}{place(join.place)}</h4>
       <table class="table table-bordered table-sm">
         <tbody>
-          {row("Why it is done so", told(why, origin.advice))}
+          {row("Why it is done so", told(ExplanationText.why(join.origin), join.origin.advice))}
           {row("Inputs", join.inputs.map(i => <div>{input(i)}</div>))}
           {row("Operators", <div>{join.operators.mkString(", ")}</div>)}
           {
@@ -60,7 +58,7 @@ object QueryView {
       }
     }
           {
-      join.skew.distinct.flatMap { s =>
+      join.skews.flatMap { s =>
         row("Skew", told(s"${s.operator} ${skew(s)}", s.advice))
       }
     }
@@ -70,7 +68,7 @@ object QueryView {
   }
 
   private def skew(skew: ExplainedSkew): String = skew.status match {
-    case ExplainedSkew.Split => s"was split: ${skew.text}"
+    case ExplainedSkew.Split => s"was split: ${skew.description}"
     case ExplainedSkew.Whole => s"was left whole: ${skew.text}"
     case other => s"$other: ${skew.text}"
   }

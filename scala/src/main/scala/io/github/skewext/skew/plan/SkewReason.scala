@@ -151,7 +151,4 @@ object SkewReason extends Reasons[SkewReason] {
   def of(node: TreeNode[_]): Option[Detailed] = WholeReason.of(node).collect {
     case Reason.Detailed(reason: SkewReason, detail) => Reason.Detailed(reason, detail)
   }
-
-  /** The advice of the reasons in a text of a plan that has run. */
-  def adviceIn(text: String): Option[String] = all.find(r => text.contains(r.text)).map(_.advice)
 }

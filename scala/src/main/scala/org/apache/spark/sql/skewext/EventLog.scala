@@ -70,6 +70,7 @@ final class EventLog(path: String, hadoop: Configuration, isJoin: String => Bool
     replay(
       Seq(
         events,
+        new ExplainedQueries(conf, tracking),
         new AppStatusListener(tracking, conf, live = false),
         new SQLAppStatusListener(conf, tracking, live = false)))(events.isWanted)
     // Writes elements that have not ended.
@@ -153,6 +154,8 @@ private object EventLog {
 
   private val SqlEvents = classOf[SparkListenerSQLExecutionStart].getPackage.getName + "."
 
+  private val Explained = classOf[SparkListenerJoinsExplained].getName
+
   /** Collects the queries. */
   class Summaries(isJoin: String => Boolean) extends SparkListener {
     private val seen = mutable.LinkedHashMap.empty[Long, QuerySummary]
@@ -186,7 +189,8 @@ private object EventLog {
         case "SparkListenerEnvironmentUpdate" | "SparkListenerJobEnd" => true
         case "SparkListenerJobStart" => line.contains(property)
         case name if StageEvents.contains(name) => number.exists(stages.contains)
-        case name => name.startsWith(SqlEvents) && number.contains(query)
+        case name =>
+          (name == Explained || name.startsWith(SqlEvents)) && number.contains(query)
       }
     }
   }

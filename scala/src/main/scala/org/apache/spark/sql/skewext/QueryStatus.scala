@@ -5,6 +5,7 @@ import java.util.concurrent.{CountDownLatch, TimeUnit, TimeoutException}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData, SparkPlanGraph}
+import org.apache.spark.status.KVUtils.viewToSeq
 import org.apache.spark.status.api.v1.{StageData, TaskData}
 import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
 import org.apache.spark.ui.scope.RDDOperationCluster
@@ -32,6 +33,14 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
     }
 
   def query(id: Long): Option[SQLExecutionUIData] = sql.execution(id)
+
+  /** The ids of the queries whose joins are explained, in the order of their ends. */
+  def explained: Seq[Long] =
+    viewToSeq(app.store.view(classOf[ExplainedQuery])).map(_.executionId)
+
+  /** The explanation of the joins of a query, as JSON. */
+  def explanation(id: Long): Option[String] =
+    found(app.store.read(classOf[ExplainedQuery], id).explanation)
 
   /** The plan of a query; with adaptive execution its final plan. */
   def plan(id: Long): SparkPlanGraph = sql.planGraph(id)

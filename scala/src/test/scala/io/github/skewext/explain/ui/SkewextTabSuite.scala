@@ -52,7 +52,7 @@ class SkewextTabSuite extends SkewTest {
     } finally FileUtils.deleteQuietly(folder)
   }
 
-  private val event = "\"Event\":\"org.apache.spark.sql.skewext.ui.SparkListenerJoinsExplained\""
+  private val event = "\"Event\":\"org.apache.spark.sql.skewext.SparkListenerJoinsExplained\""
 
   private def explainedIn(log: Seq[String]): Seq[String] = log.filter(_.contains(event))
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.skewext
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
-import org.apache.spark.sql.skewext.ui.{ExplainedQuery, JoinsExplainer}
+import org.apache.spark.sql.skewext.ui.JoinsExplainer
 import org.apache.spark.status.KVUtils
 
 /** What our tab has of a running application; what it is kept in is `private[spark]`. */

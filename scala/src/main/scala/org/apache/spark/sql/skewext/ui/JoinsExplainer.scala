@@ -8,7 +8,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.execution.{CommandResultExec, QueryExecution}
-import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.skewext.{ExplainedQueries, SparkListenerJoinsExplained, SqlInternals}
 
 /**
  * Explains the joins of each query when it has ended, from its plans.

@@ -11,9 +11,8 @@ import io.github.skewext.platform.{Guard, SkewConf}
 
 import org.apache.spark.scheduler.SparkListener
 import org.apache.spark.sql.execution.ui.SQLAppStatusStore
-import org.apache.spark.sql.skewext.QueryStatus
 import org.apache.spark.sql.skewext.SparkShims.HttpRequest
-import org.apache.spark.status.KVUtils.viewToSeq
+import org.apache.spark.sql.skewext.{ExplainedQueries, ExplainedQuery, QueryStatus}
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import org.apache.spark.{SparkConf, SparkContext}
@@ -26,26 +25,17 @@ private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, Skew
 
   override val name: String = SkewextTab.Name
 
-  private val store = parent.store.store
-
-  val status = new QueryStatus(parent.store, new SQLAppStatusStore(store))
+  val status = new QueryStatus(parent.store, new SQLAppStatusStore(parent.store.store))
 
   attachPage(new QueriesPage(this))
   attachPage(new QueryPage(this))
   parent.attachTab(this)
 
   /** The explained queries, the newest first. */
-  def explained: Seq[(Long, Explanation)] = for {
-    query <- viewToSeq(store.view(classOf[ExplainedQuery]).reverse())
-    explanation <- read(query)
-  } yield query.executionId -> explanation
+  def explained: Seq[(Long, Explanation)] =
+    status.explained.reverse.flatMap(id => explained(id).map(id -> _))
 
-  def explained(id: Long): Option[Explanation] =
-    Try(store.read(classOf[ExplainedQuery], id)).toOption.flatMap(read(_))
-
-  /** None for a log of another version with less data. */
-  private def read(query: ExplainedQuery): Option[Explanation] =
-    Try(ExplanationJson.read(query.explanation)).toOption
+  def explained(id: Long): Option[Explanation] = ExplanationJson.stored(status, id)
 
   /** The address of a page of Spark's UI. */
   def link(request: HttpRequest)(path: String): String =
@@ -93,10 +83,11 @@ object SkewextTab {
   def attachToActive(): Unit = SparkContext.getActive.foreach(attach)
 
   /**
-   * Adds the tab to the application, and its data to the event log. Further calls have no effect.
+   * Adds the tab to the application, and its data to the event log. Reports read the data also if
+   * there is neither. Further calls have no effect.
    */
   def attach(context: SparkContext): Unit = Guard.protect("the tab in Spark's UI", ()) {
-    if (canAttachTo(context) && context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
+    if (context.conf.get(SkewConf.UI_ENABLED) && attached.add(context)) {
       context.statusStore.store match {
         case store: ElementTrackingStore =>
           val kept = new ExplainedQueries(context.conf, store)

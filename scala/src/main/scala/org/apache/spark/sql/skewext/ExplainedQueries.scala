@@ -1,4 +1,4 @@
-package org.apache.spark.sql.skewext.ui
+package org.apache.spark.sql.skewext
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
