@@ -39,12 +39,19 @@ class SkewExtensionsSuite extends MultiJoinTest {
     assert(PythonApi.isEnabled(spark))
   }
 
-  test("without UI and event log no listener for the tab is registered") {
+  test("without UI and event log one listener explains queries with joins, for reports") {
     assert(spark.sparkContext.uiWebUrl.isEmpty)
-    assert(TestExplained.listeners(spark) === 0)
+    assert(TestExplained.listeners(spark) === 1)
     checkJoin(fullJoin("k")(a, b))
     TestSessions.drainEvents(spark)
-    assert(TestExplained.of(spark).isEmpty)
+    val explained = TestExplained.of(spark).size
+    assert(explained > 0)
+    a.collect()
+    withSQLConf(SkewConf.UI_ENABLED.key -> "false") {
+      checkJoin(fullJoin("k")(b, a))
+      TestSessions.drainEvents(spark)
+    }
+    assert(TestExplained.of(spark).size === explained)
   }
 
   test("applied twice, it registers once") {
