@@ -1,0 +1,270 @@
+"""Random range joins and joins with OR, compared with brute force in Python.
+
+`SKEWEXT_RANDOM_RANGES=10000` runs that many; one in twenty also runs in stock Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from amount import TEST_SLOW
+from stock import setting
+
+import pyspark_skewext as skewext
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+Row = tuple[Any, ...]
+Match = Callable[[Row, Row], bool]
+
+CASES = int(os.environ.get("SKEWEXT_RANDOM_RANGES", 200 if TEST_SLOW else 40))
+SEED = 64
+# Columns of a row.
+ID, LO, HI, K, N = range(5)
+HOWS = ("inner", "left", "right", "full", "left semi", "left anti")
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+
+#: For each type its values, of which some are special, and a distance in SQL and in Python.
+VALUES: dict[str, Callable[[random.Random], Any]] = {
+    "INT": lambda r: r.choice((-(2**31), 2**31 - 1)) if _rare(r) else r.randrange(30),
+    "BIGINT": lambda r: r.choice((-(2**63), 2**63 - 1)) if _rare(r) else r.randrange(30),
+    "SMALLINT": lambda r: r.randrange(-15, 15),
+    "DECIMAL(12,2)": lambda r: Decimal(r.randrange(300)).scaleb(-1),
+    "DECIMAL(30,4)": lambda r: Decimal(r.randrange(30)) * 10**20,
+    "DOUBLE": lambda r: (
+        r.choice((float("nan"), float("inf"), -float("inf"), -0.0, 0.0))
+        if _rare(r)
+        else r.randrange(30) / 2
+    ),
+    "FLOAT": lambda r: r.choice((float("nan"), -0.0)) if _rare(r) else r.randrange(30) / 4,
+    "DATE": lambda r: date(2024, 2, 20) + DAY * r.randrange(30),
+    "TIMESTAMP": lambda r: datetime(2024, 2, 28, 23, 59, 45) + SECOND * r.randrange(30),
+    "TIMESTAMP_NTZ": lambda r: datetime(2024, 2, 28, 23, 59, 45) + SECOND * r.randrange(30),
+    "STRING": lambda r: r.choice(("", "a", "ä", "z", "\U0001f600")) * r.randrange(1, 12),
+}
+#: Types whose values can be moved: by what in SQL, and in Python.
+MOVES: dict[str, tuple[str, Any]] = {
+    "SMALLINT": ("2S", 2),
+    "DECIMAL(12,2)": ("2.5BD", Decimal("2.5")),
+    "DATE": ("INTERVAL 3 DAYS", 3 * DAY),
+    "TIMESTAMP": ("INTERVAL 4 SECONDS", 4 * SECOND),
+    "TIMESTAMP_NTZ": ("INTERVAL 4 SECONDS", 4 * SECOND),
+}
+
+
+def _rare(r: random.Random) -> bool:
+    return r.random() < 0.08
+
+
+def _order(value: Any) -> Any:
+    """How Spark orders values: NaN is the largest one, strings by bytes."""
+    if isinstance(value, float):
+        return (1, 0.0) if value != value else (0, value)
+    return value.encode() if isinstance(value, str) else value
+
+
+def _less(one: Any, other: Any) -> bool:
+    return one is not None and other is not None and bool(_order(one) < _order(other))
+
+
+def _upto(one: Any, other: Any) -> bool:
+    return one is not None and other is not None and bool(_order(one) <= _order(other))
+
+
+def _moved(value: Any, by: Any) -> Any:
+    return None if value is None else value + by
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, its sides and its settings."""
+
+    kind: str
+    of: str
+    how: str
+    sides: tuple[list[Row], list[Row]]
+    on: str
+    match: Match
+    hint: str
+    source: str
+    settings: tuple[tuple[str, str], ...]
+
+    @property
+    def query(self) -> str:
+        """The query over the views `l` and `r`."""
+        shown = "l.id" if self.how.startswith("left ") else "l.id, r.id"
+        return f"SELECT {self.hint} {shown} FROM l {self.how} JOIN r ON {self.on}"
+
+    def rows(self) -> Counter[Row]:
+        """The rows by brute force."""
+        pairs = [(a, b) for a in self.sides[0] for b in self.sides[1] if self.match(a, b)]
+        left, right = {a[ID] for a, _ in pairs}, {b[ID] for _, b in pairs}
+        if self.how.startswith("left "):
+            wanted = self.how == "left semi"
+            return Counter((a[ID],) for a in self.sides[0] if (a[ID] in left) == wanted)
+        found: list[Row] = [(a[ID], b[ID]) for a, b in pairs]
+        if self.how in ("left", "full"):
+            found += [(a[ID], None) for a in self.sides[0] if a[ID] not in left]
+        if self.how in ("right", "full"):
+            found += [(None, b[ID]) for b in self.sides[1] if b[ID] not in right]
+        return Counter(found)
+
+
+def _condition(r: random.Random, of: str) -> tuple[str, str, Match]:
+    kinds = ["point", "open end", "overlap", "or", *(["band"] if of in MOVES else [])]
+    kind = r.choice(kinds)
+    below, lower = r.choice((("<", _less), ("<=", _upto)))
+    above, upper = r.choice((("<", _less), ("<=", _upto)))
+    if kind == "point":
+        on = f"l.lo {below.replace('<', '>')} r.lo AND l.lo {above} r.hi"
+        return kind, on, lambda a, b: lower(b[LO], a[LO]) and upper(a[LO], b[HI])
+    if kind == "open end":
+        on = f"r.lo {below} l.lo AND (r.hi IS NULL OR l.lo {above} r.hi)"
+        return (
+            kind,
+            on,
+            lambda a, b: lower(b[LO], a[LO]) and (b[HI] is None or upper(a[LO], b[HI])),
+        )
+    if kind == "overlap":
+        on = f"l.lo {below} r.hi AND r.lo {above} l.hi"
+        return kind, on, lambda a, b: lower(a[LO], b[HI]) and upper(b[LO], a[HI])
+    if kind == "band":
+        text, by = MOVES[of]
+        on = f"l.lo BETWEEN r.lo - {text} AND r.lo + {text}"
+        return (
+            kind,
+            on,
+            lambda a, b: _upto(_moved(b[LO], -by), a[LO]) and _upto(a[LO], _moved(b[LO], by)),
+        )
+
+    def same(one: Any, other: Any) -> bool:
+        return _upto(one, other) and _upto(other, one)
+
+    on = "l.lo = r.lo OR l.hi = r.hi"
+    return kind, on, lambda a, b: same(a[LO], b[LO]) or same(a[HI], b[HI])
+
+
+def _side(r: random.Random, of: str) -> list[Row]:
+    rows: list[Row] = []
+    for n in range(r.choice((0, 1, 7, 25, 40))):
+        ends = [VALUES[of](r), VALUES[of](r)]
+        if r.random() < 0.85:
+            ends.sort(key=_order)
+        row = (
+            n,
+            *(None if r.random() < 0.1 else end for end in ends),
+            r.randrange(3),
+            r.randrange(4),
+        )
+        rows.append(row[:1] + r.choice(rows)[1:] if rows and _rare(r) else row)
+    return rows
+
+
+def _case(number: int) -> Case:
+    r = random.Random(f"{SEED}:{number}")
+    of = r.choice(tuple(VALUES))
+    kind, on, match = _condition(r, of)
+    matches = [match]
+    if kind != "or" and r.random() < 0.35:
+        kind, on = f"{kind} beside a key", f"l.k = r.k AND {on}"
+        matches.append(lambda a, b: a[K] == b[K])
+    if r.random() < 0.3:
+        on = f"({on}) AND l.n <> r.n"
+        matches.append(lambda a, b: a[N] != b[N])
+    hint = (
+        ""
+        if "key" in kind or kind == "or"
+        else r.choice(("", "/*+ BROADCAST(r) */", "/*+ BROADCAST(l) */"))
+    )
+    settings = (
+        ("spark.skewext.rangeJoin.minPairs", "0"),
+        ("spark.skewext.orJoin.minPairs", "0"),
+        ("spark.sql.adaptive.enabled", r.choice(("true", "false"))),
+        ("spark.sql.codegen.wholeStage", r.choice(("true", "false", "false"))),
+        ("spark.sql.shuffle.partitions", r.choice(("1", "3"))),
+    )
+    source = r.choice(("list", "list", "files", "cache"))
+    sides = (_side(r, of), _side(r, of))
+    return Case(
+        kind,
+        of,
+        r.choice(HOWS),
+        sides,
+        on,
+        lambda a, b: all(m(a, b) for m in matches),
+        hint,
+        source,
+        settings,
+    )
+
+
+def _make_views(spark: SparkSession, case: Case, home: Path) -> None:
+    schema = f"id INT, lo {case.of}, hi {case.of}, k INT, n INT"
+    for name, rows in zip("lr", case.sides):
+        df = spark.createDataFrame(rows, schema)
+        if case.source == "files":
+            df.write.mode("overwrite").parquet(str(home / name))
+            df = spark.read.parquet(str(home / name))
+        elif case.source == "cache":
+            df = df.cache()
+        df.createOrReplaceTempView(name)
+
+
+def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(CASES):
+        case = _case(number)
+        _make_views(spark, case, tmp_path)
+        before = {key: spark.conf.get(key, None) for key, _ in case.settings}
+        for key, value in case.settings:
+            spark.conf.set(key, value)
+        try:
+            df = spark.sql(case.query)
+            told = str(skewext.explain(df)) if number % 4 == 0 else ""
+            found = Counter(map(tuple, df.collect()))
+            assert found == case.rows(), (number, case)
+            if number % 20 == 0:
+                with setting(spark, "spark.skewext.enabled", False):
+                    rows = spark.sql(case.query).collect()
+                    assert Counter(map(tuple, rows)) == found, (number, case)
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, old)
+        seen.update((case.kind, case.of, case.how, case.source))
+        seen["rows"] += sum(found.values())
+        for operator in (
+            "BroadcastRangeJoin",
+            "RangeProduct",
+            "became joins on equal keys",
+            "range join",
+        ):
+            seen[operator] += operator in told
+        spark.catalog.clearCache()
+    print(dict(seen.most_common()))
+    # So that the test cannot pass without what it is about.
+    assert seen["rows"] > 5 * CASES and set(HOWS) <= set(seen), seen
+    assert seen["BroadcastRangeJoin"] and seen["range join"], seen
+
+
+@pytest.mark.parametrize("value", [float("nan"), -0.0])
+def test_brute_force_orders_special_numbers_as_spark_does(
+    spark: SparkSession, value: float
+) -> None:
+    others = [0.0, float("inf"), float("nan"), -1.0]
+    df = spark.createDataFrame([(value, other) for other in others], "a DOUBLE, b DOUBLE")
+    rows = df.selectExpr("a < b AS less", "a <= b AS upto").collect()
+    assert [(r.less, r.upto) for r in rows] == [(_less(value, o), _upto(value, o)) for o in others]
