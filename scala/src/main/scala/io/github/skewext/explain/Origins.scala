@@ -153,7 +153,7 @@ private[skewext] object Origins {
         !isExcluded(SQLConf.get, RewriteJoinChains.ruleName))
     val lost = without.toSeq.flatMap { top =>
       Guard.protect("looking for the reason of a join", Seq.empty[RewriteReason.Detailed]) {
-        following(RewriteJoinChains(withoutStages(top))).flatMap(RewriteReason.of(_))
+        following(RewriteJoinChains.withReasons(withoutStages(top))).flatMap(RewriteReason.of(_))
       }
     }
     val all = (lost ++ kept).distinct

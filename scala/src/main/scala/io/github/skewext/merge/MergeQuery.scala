@@ -2,10 +2,11 @@ package io.github.skewext.merge
 
 import io.github.skewext.facts.{BuiltinShuffledJoin, StableRows}
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.util.MetadataColumnHelper
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.QueryStageExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan}
 
 /**
  * The queries that Spark and Delta run for a MERGE. From the target they shuffle the key, a file
@@ -23,8 +24,11 @@ private[skewext] object MergeQuery {
     case _: MergeRowsExec => true
     case BuiltinShuffledJoin(join) if join.output.exists(_.isMetadataCol) => true
     case stage: QueryStageExec => isPartOfOne(stage.plan)
-    case node =>
-      node.expressions.exists(_.exists(StableRows.isCounterOfDelta)) ||
-      node.children.exists(isPartOfOne)
+    // Each query is searched, and the expressions of all nodes would take longer.
+    case ProjectExec(list, child) => list.exists(isCounted(_)) || isPartOfOne(child)
+    case FilterExec(condition, child) => isCounted(condition) || isPartOfOne(child)
+    case node => node.children.exists(isPartOfOne)
   }
+
+  private def isCounted(e: Expression): Boolean = e.exists(StableRows.isCounterOfDelta)
 }

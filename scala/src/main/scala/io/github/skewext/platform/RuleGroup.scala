@@ -53,7 +53,8 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
     val began = System.nanoTime()
     val result = rule(plan)
     val took = System.nanoTime() - began
-    val isEffective = !result.fastEquals(plan)
+    // A comparison of the plans would take longer than most rules.
+    val isEffective = result ne plan
     QueryPlanningTracker.get.foreach(_.recordRuleInvocation(rule.ruleName, took, isEffective))
     if (isEffective) new PlanChangeLogger[P]().logRule(rule.ruleName, plan, result)
     result

@@ -2,7 +2,8 @@ package io.github.skewext.rewrite
 
 import io.github.skewext.join.MultiFullJoin
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.FullOuter
+import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
 
@@ -30,12 +31,18 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
  */
 object RewriteJoinChains extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan = {
+  /** Each chain begins with a full outer join or a multi-way join, which few queries have. */
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (plan.containsPattern(JOIN) && plan.exists(mayBegin)) withReasons(plan) else plan
+
+  /** The same, with a reason on each join that stays, also of plans where no chain begins. */
+  private[skewext] def withReasons(plan: LogicalPlan): LogicalPlan = {
     val hasMultiJoins = plan.exists(_.isInstanceOf[MultiFullJoin])
-    if (hasMultiJoins || plan.containsPattern(JOIN)) {
-      new ChainRewriter(conf, hasMultiJoins, PrunedScans.of(plan, conf)).rewrite(plan)
-    } else {
-      plan
-    }
+    new ChainRewriter(conf, hasMultiJoins, PrunedScans.of(plan, conf)).rewrite(plan)
+  }
+
+  private def mayBegin(node: LogicalPlan): Boolean = node match {
+    case _: MultiFullJoin | Join(_, _, FullOuter, _, _) => true
+    case _ => false
   }
 }

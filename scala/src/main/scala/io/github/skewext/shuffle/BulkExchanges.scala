@@ -8,6 +8,7 @@ import io.github.skewext.platform.SkewConf
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.ShuffleService
 
 /**
@@ -49,7 +50,12 @@ object BulkExchanges extends Rule[SparkPlan] {
     } yield columns
 
   private def comparesRows: Boolean =
-    Checksums.exists(key => Try(conf.getConfString(key)).toOption.exists(_.toBoolean))
+    Checksums.exists(key =>
+      (knownChecksums.contains(key) || conf.contains(key)) && conf.getConfString(key).toBoolean)
+
+  /** Each query asks for them, and an unknown setting is an exception. */
+  private lazy val knownChecksums: Seq[String] =
+    Checksums.filter(key => Try(new SQLConf().getConfString(key)).isSuccess)
 
   // Settings of Spark 4.1 and later.
   private[shuffle] val Checksums: Seq[String] = Seq("enabled", "enableFullRetryOnMismatch").map(

@@ -115,7 +115,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
       }))
   }
 
-  test("a tolerance whose sums wrap around excludes versions, as in Spark") {
+  test("a tolerance whose sums wrap around excludes versions, as in Spark", Slow) {
     val ints = "cast(? AS int)"
     for {
       (time, tolerance) <- Seq(ints -> "2147483640", s"$ints - 50" -> "2147483640")
@@ -132,7 +132,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
   }
 
   // Spark compares the strings as 3, and subtracts them as 3.9, 3.2 and 3.7.
-  test("leaves strings to Spark that it subtracts as floating-point numbers") {
+  test("leaves strings to Spark that it subtracts as floating-point numbers", Slow) {
     withSQLConf(SQLConf.ANSI_ENABLED.key -> "false") {
       val texts = table("k1, v, s", "(1, 'a', '3.9'), (1, 'b', '3.2')")
       def ofNumber(t: Int, direction: String) =
@@ -209,7 +209,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     }
   }
 
-  test("compares char(n) keys of two lengths with padding") {
+  test("compares char(n) keys of two lengths with padding", Slow) {
     withTable("c3", "c5") {
       Seq("c3" -> 3, "c5" -> 5).foreach { case (name, length) =>
         sql(
@@ -253,7 +253,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     assert(joins(both).size === 1, both.queryExecution)
   }
 
-  test("keys that may fail, below LATERAL and in a common table expression") {
+  test("keys that may fail, below LATERAL and in a common table expression", Slow) {
     withSQLConf(SQLConf.ANSI_ENABLED.key -> "true")(withTempView("raw", "valid", "j") {
       table("s", "('1'), ('2')").createOrReplaceTempView("valid")
       def raw(more: String) =

@@ -41,7 +41,7 @@ class RewriteReasonSuite extends RewriteTest {
 
   private def checkLeft(plan: LogicalPlan, reason: RewriteReason): Unit = {
     shown += reason
-    val left = RewriteJoinChains(EliminateSubqueryAliases(plan))
+    val left = RewriteJoinChains.withReasons(EliminateSubqueryAliases(plan))
     assert(!left.exists(_.isInstanceOf[MultiFullJoin]), left)
     val given = left.collect { case join: Join => RewriteReason.of(join) }.flatten
     assert(given.map(_.reason).contains(reason), left)
@@ -110,7 +110,8 @@ class RewriteReasonSuite extends RewriteTest {
     // Above all joins, the function is called for the same rows as before.
     val above = pair.join(frames(2), Seq("k"), "full").withColumn("p", python)
     assert(
-      RewriteJoinChains(EliminateSubqueryAliases(above.queryExecution.analyzed))
+      RewriteJoinChains
+        .withReasons(EliminateSubqueryAliases(above.queryExecution.analyzed))
         .exists(_.isInstanceOf[MultiFullJoin]))
   }
 
@@ -229,7 +230,8 @@ class RewriteReasonSuite extends RewriteTest {
   private def leftToPruning(query: String): DataFrame = {
     shown += PartitionPruning
     val df = checkRewritten(query)
-    val joins = RewriteJoinChains(df.queryExecution.optimizedPlan).collect { case j: Join => j }
+    val joins =
+      RewriteJoinChains.withReasons(df.queryExecution.optimizedPlan).collect { case j: Join => j }
     assert(joins.flatMap(RewriteReason.of(_)).map(_.reason).contains(PartitionPruning))
     df
   }

@@ -64,7 +64,17 @@ trait RewriteTest extends MultiJoinTest {
   protected def checkLeft(query: String, reason: RewriteReason): DataFrame =
     checkLeft(sql(query), reason)
 
-  protected def reasons(df: DataFrame): Seq[Detailed] = joins(df).flatMap(RewriteReason.of(_))
+  /** Where no chain begins, the rule leaves no reasons, and `explain` asks for them. */
+  protected def reasons(df: DataFrame): Seq[Detailed] = {
+    val left = joins(df).flatMap(RewriteReason.of(_))
+    if (left.nonEmpty) left
+    else {
+      RewriteJoinChains
+        .withReasons(df.queryExecution.optimizedPlan)
+        .collect { case join: Join => join }
+        .flatMap(RewriteReason.of(_))
+    }
+  }
 
   protected def joins(df: DataFrame): Seq[LogicalPlan] =
     df.queryExecution.optimizedPlan.collect { case join: Join => join }

@@ -92,8 +92,8 @@ class SplitLimitsSuite extends SkewPlannerTest {
       inputs <- Seq(oneBlock, blocks)
       factor <- Seq(1.0, 1.5, 4.0, 40.0)
       advisory <- Seq(200L, 60L, 4L, 1L)
-      slices <- Seq(2, 5, 256)
-      gain <- Seq(1.0, 1.5, 3.0, 3.5)
+      slices <- Seq(2, 256)
+      gain <- Seq(1.0, 3.5)
     } yield (
       inputs,
       usual.copy(
