@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pyspark
 import pytest
 from amount import TEST_QUICK, TEST_SLOW
 from pyspark.sql import SparkSession
-from stock import INTERPRETED, QUICK_JVM, setting
+from stock import INTERPRETED, QUICK_JVM, changed
 
 import pyspark_skewext as skewext
 
@@ -101,9 +100,7 @@ def _codegen(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     spark: SparkSession = request.getfixturevalue("spark")
-    with ExitStack() as changed:
-        for key, value in CODEGEN.items():
-            changed.enter_context(setting(spark, key, value))
+    with changed(spark, CODEGEN):
         yield
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,17 +31,31 @@ PLAIN = {
 
 
 @contextmanager
-def setting(spark: SparkSession, key: str, value: object) -> Iterator[None]:
-    """Change a setting of the session for a while."""
-    before = spark.conf.get(key, None)
-    spark.conf.set(key, str(value))
+def kept(spark: SparkSession, keys: Iterable[str]) -> Iterator[None]:
+    """Give these settings of the session their values back afterwards."""
+    before = {key: spark.conf.get(key, None) for key in keys}
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, before)
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+@contextmanager
+def changed(spark: SparkSession, wanted: Mapping[str, object]) -> Iterator[None]:
+    """Change settings of the session for a while."""
+    with kept(spark, wanted):
+        for key, value in wanted.items():
+            spark.conf.set(key, str(value))
+        yield
+
+
+def setting(spark: SparkSession, key: str, value: object) -> AbstractContextManager[None]:
+    """Change a setting of the session for a while."""
+    return changed(spark, {key: value})
 
 
 def table_of(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
@@ -71,9 +85,7 @@ def stock_join(
     Every input brings a flag along, so that roles are filters over the chain.
     """
     spark = inputs[0][0].sparkSession
-    with ExitStack() as settings:
-        for key, value in PLAIN.items():
-            settings.enter_context(setting(spark, key, value))
+    with changed(spark, PLAIN):
         chain = _chain(inputs, on, roles or ["optional"] * len(inputs), indicator)
         rows = chain.collect()
     return _output_names(inputs, on, roles, suffixes, indicator), rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any, Callable
@@ -22,7 +21,7 @@ from harness.pool import Pool
 from harness.variants import VARIANTS, frames
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from stock import setting
+from stock import changed, setting
 
 
 def test_pages_show_the_figures_of_the_results() -> None:
@@ -230,9 +229,7 @@ def test_facts_of_a_split_join(spark: SparkSession) -> None:
         hot.join(other, "k", how).write.format("noop").mode("overwrite").save()
         return watch.facts()
 
-    with ExitStack() as settings:
-        for name, value in small.items():
-            settings.enter_context(setting(spark, name, value))
+    with changed(spark, small):
         full, left = run("full"), run("left")
         with setting(spark, "spark.skewext.enabled", "false"):
             stock = run("left")

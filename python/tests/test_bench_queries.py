@@ -13,6 +13,7 @@ from harness.questions import WAYS, Question, described, family, is_join
 from harness.turns import Turns, same_answer
 from harness.worker import Session
 from pyspark.sql import SparkSession
+from stock import kept
 
 _JOIN = Question("join", "a join", "SELECT {hint} 1", Path("data"), hint="b", one_join=True)
 _OURS = {"MultiFullJoin": 1}
@@ -104,16 +105,11 @@ def test_a_folder_of_another_scale_factor_is_refused(tmp_path: Path) -> None:
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of the tests, as that of a worker."""
     Session.spark = spark
-    before = {key: spark.conf.get(key, None) for key in _changed()}
-    try:
-        yield spark
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
-        question_worker.close()
+    with kept(spark, _changed()):
+        try:
+            yield spark
+        finally:
+            question_worker.close()
 
 
 def _changed() -> set[str]:

@@ -6,7 +6,6 @@ import datetime
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -26,7 +25,7 @@ from pyspark.errors import (
 )
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from stock import INTERPRETED, setting
+from stock import INTERPRETED, changed, setting
 
 import pyspark_skewext as skewext
 
@@ -249,11 +248,7 @@ def test_random_tables(spark: SparkSession, case: Case) -> None:
             first = first.join(other, keys, case.how)
         return first
 
-    with ExitStack() as changed:
-        for key, value in INTERPRETED.items():
-            changed.enter_context(setting(spark, key, value))
-        for key, value in SPLIT_ALL.items() if case.split else ():
-            changed.enter_context(setting(spark, key, value))
+    with changed(spark, {**INTERPRETED, **(SPLIT_ALL if case.split else {})}):
         actual = joined().collect()
         with setting(spark, "spark.skewext.enabled", "false"):
             off = joined().collect()
@@ -332,9 +327,7 @@ def test_a_skewed_bucket_is_read_by_several_tasks(spark: SparkSession) -> None:
     hot = visits(spark).withColumn("user", sf.expr("if(visit % 4 > 0, 7, user)"))
     hot.write.bucketBy(4, "user").saveAsTable("t0")
     skewext.write_bucketed(visits(spark, 100).where("user > 2"), "t1", "user", 4)
-    with ExitStack() as changed:
-        for key, value in SPLIT_ALL.items():
-            changed.enter_context(setting(spark, key, value))
+    with changed(spark, SPLIT_ALL):
         first, second = (
             spark.table(t).select("user", sf.col("visit").alias(t)) for t in ("t0", "t1")
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from amount import TEST_SLOW
-from stock import setting
+from stock import changed, setting
 
 import pyspark_skewext as skewext
 
@@ -98,7 +98,7 @@ class Case:
     match: Match
     hint: str
     source: str
-    settings: tuple[tuple[str, str], ...]
+    settings: dict[str, str]
 
     @property
     def query(self) -> str:
@@ -187,13 +187,13 @@ def _case(number: int) -> Case:
         if "key" in kind or kind == "or"
         else r.choice(("", "/*+ BROADCAST(r) */", "/*+ BROADCAST(l) */"))
     )
-    settings = (
-        ("spark.skewext.rangeJoin.minPairs", "0"),
-        ("spark.skewext.orJoin.minPairs", "0"),
-        ("spark.sql.adaptive.enabled", r.choice(("true", "false"))),
-        ("spark.sql.codegen.wholeStage", r.choice(("true", "false", "false"))),
-        ("spark.sql.shuffle.partitions", r.choice(("1", "3"))),
-    )
+    conf = {
+        "spark.skewext.rangeJoin.minPairs": "0",
+        "spark.skewext.orJoin.minPairs": "0",
+        "spark.sql.adaptive.enabled": r.choice(("true", "false")),
+        "spark.sql.codegen.wholeStage": r.choice(("true", "false", "false")),
+        "spark.sql.shuffle.partitions": r.choice(("1", "3")),
+    }
     source = r.choice(("list", "list", "files", "cache"))
     sides = (_side(r, of), _side(r, of))
     return Case(
@@ -205,7 +205,7 @@ def _case(number: int) -> Case:
         lambda a, b: all(m(a, b) for m in matches),
         hint,
         source,
-        settings,
+        conf,
     )
 
 
@@ -226,10 +226,7 @@ def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(CASES):
         case = _case(number)
         _make_views(spark, case, tmp_path)
-        before = {key: spark.conf.get(key, None) for key, _ in case.settings}
-        for key, value in case.settings:
-            spark.conf.set(key, value)
-        try:
+        with changed(spark, case.settings):
             df = spark.sql(case.query)
             told = str(skewext.explain(df)) if number % 4 == 0 else ""
             found = Counter(map(tuple, df.collect()))
@@ -238,12 +235,6 @@ def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
                 with setting(spark, "spark.skewext.enabled", False):
                     rows = spark.sql(case.query).collect()
                     assert Counter(map(tuple, rows)) == found, (number, case)
-        finally:
-            for key, old in before.items():
-                if old is None:
-                    spark.conf.unset(key)
-                else:
-                    spark.conf.set(key, old)
         seen.update((case.kind, case.of, case.how, case.source))
         seen["rows"] += sum(found.values())
         for operator in (

@@ -26,7 +26,7 @@ private[skewext] object ExplainedSkews {
       val nulls = if (loaded) ExplainedNullKeys.ofSource(join, adaptive.isDefined, conf) else None
       skew.copy(
         text = (skew.text +: nulls.toSeq).mkString("; "),
-        metrics = join.metrics.values.map(_.id).toSeq.sorted)
+        metric = join.metrics.values.map(_.id).reduceOption(_ min _))
     }
 
   /** The reads of parts of partitions of a join that remains itself when it is split. */

@@ -42,7 +42,7 @@ case class ExplainedJoin(
     skew: Seq[ExplainedSkew]) {
 
   /** Those that differ for readers. */
-  def skews: Seq[ExplainedSkew] = skew.map(_.copy(metrics = Nil)).distinct
+  def skews: Seq[ExplainedSkew] = skew.map(_.copy(metric = None)).distinct
 }
 
 object Place {
@@ -139,7 +139,7 @@ case class Execution(
  * @param partitions the number of split partitions; `pieces` and `residuals` are their tasks.
  * @param advice a change that a user can make if a skewed partition is not split, or not enough.
  * @param limit the reason why the tasks of a split are not shorter.
- * @param metrics the ids of the operator's metrics in the UI, by which others find it in a plan there.
+ * @param metric the id of one of the operator's metrics, by which reports find it in a plan of the UI.
  */
 case class ExplainedSkew(
     operator: String,
@@ -150,7 +150,7 @@ case class ExplainedSkew(
     residuals: Int = 0,
     advice: Option[String] = None,
     limit: Option[String] = None,
-    metrics: Seq[Long] = Nil) {
+    metric: Option[Long] = None) {
 
   /** The text, with a limit that a user can raise. */
   def description: String =

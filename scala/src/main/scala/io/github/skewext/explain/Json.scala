@@ -51,7 +51,10 @@ object ExplanationJson {
   /** Reads JSON that this version wrote, or a version with the same fields. */
   def read(json: String): Explanation = parse(json).camelizeKeys.extract[Explanation]
 
-  /** The explanation of a query that has run; None also for a log of another version. */
+  /** The same; None for a log of another version with less data. */
+  def readable(json: String): Option[Explanation] = Try(read(json)).toOption
+
+  /** The explanation of a query that has run. */
   def stored(status: QueryStatus, query: Long): Option[Explanation] =
-    status.explanation(query).flatMap(json => Try(read(json)).toOption)
+    status.explanation(query).flatMap(readable)
 }

@@ -133,12 +133,9 @@ private[skewext] object Origins {
           several.map(_.text).mkString("; "),
           advice = Some(several.map(g => g.reason.advice).distinct.mkString(" ")))
       case _ =>
-        val isNone = off.isEmpty
-        Origin(
-          Origin.LeftAlone,
-          off.getOrElse("it is not a chain of joins on one key"),
-          concerns = !isNone,
-          isShort = isNone)
+        val none = "it is not a chain of joins on one key"
+        off.fold(Origin(Origin.LeftAlone, none, concerns = false, isShort = true))(
+          Origin(Origin.LeftAlone, _))
     }
   }
 

@@ -1,6 +1,6 @@
 package io.github.skewext.explain.report
 
-import io.github.skewext.explain.{ExplainedJoin, ExplainedSkew, ExplanationJson}
+import io.github.skewext.explain.{ExplainedJoin, ExplainedSkew}
 
 import org.apache.spark.sql.execution.ui.{SQLExecutionUIData, SparkPlanGraphNode}
 import org.apache.spark.sql.skewext.QueryStatus
@@ -8,19 +8,20 @@ import org.apache.spark.sql.skewext.QueryStatus
 /**
  * A query that has run: the joins of its stages. Only tasks of stages with a join are read, because
  * each of the others may have 100,000.
+ *
+ * @param explained what skewext did with the joins; empty for a query of stock Spark
  */
-private[skewext] class ExecutedQuery(status: QueryStatus, query: SQLExecutionUIData) {
+private[skewext] class ExecutedQuery(
+    status: QueryStatus,
+    query: SQLExecutionUIData,
+    explained: Seq[ExplainedJoin]) {
 
   private val plan = status.plan(query.executionId)
   private val values = status.metrics(query.executionId)
 
-  /** What skewext did with the joins; empty for a query of stock Spark. */
-  val explained: Seq[ExplainedJoin] =
-    ExplanationJson.stored(status, query.executionId).toSeq.flatMap(_.joins)
-
-  /** By the ids of the operators' metrics. */
+  /** By the id of one of the operator's metrics. */
   private val skews: Map[Long, ExplainedSkew] =
-    explained.flatMap(_.skew).flatMap(skew => skew.metrics.map(_ -> skew)).toMap
+    explained.flatMap(_.skew).flatMap(skew => skew.metric.map(_ -> skew)).toMap
 
   private val (withJoins, others) = {
     val joins = new JoinStages(plan, values, status.operators)
@@ -43,8 +44,9 @@ private[skewext] class ExecutedQuery(status: QueryStatus, query: SQLExecutionUID
 
   def numJoins: Int = plan.allNodes.count(JoinStages.isJoin(_))
 
-  private def join(node: SparkPlanGraphNode): ExecutedJoin = {
-    val skew = node.metrics.iterator.flatMap(metric => skews.get(metric.accumulatorId))
-    ExecutedJoin.of(node, values, if (skew.hasNext) Some(skew.next()) else None)
-  }
+  private def join(node: SparkPlanGraphNode): ExecutedJoin =
+    ExecutedJoin.of(
+      node,
+      values,
+      node.metrics.flatMap(metric => skews.get(metric.accumulatorId)).headOption)
 }

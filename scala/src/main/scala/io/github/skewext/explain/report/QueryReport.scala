@@ -2,7 +2,7 @@ package io.github.skewext.explain.report
 
 import scala.util.Try
 
-import io.github.skewext.explain.{ExplainedSkew, ExplanationText, Json, PlannedJoin}
+import io.github.skewext.explain.{ExplainedSkew, ExplanationJson, ExplanationText, Json, PlannedJoin}
 import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.profile.KeyPass
 import io.github.skewext.skew.plan.SkewSettings
@@ -99,7 +99,8 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
   private val query: SQLExecutionUIData = status.query(id).getOrElse {
     fail(s"Query $id is not remembered any more.")
   }
-  private val ran = new ExecutedQuery(status, query)
+  private val explained = ExplanationJson.stored(status, id).toSeq.flatMap(_.joins)
+  private val ran = new ExecutedQuery(status, query, explained)
 
   def json: String = {
     if (!ran.isKnown) {
@@ -118,7 +119,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
         "joins" -> ran.numJoins,
         "stages" -> ran.stages.map { case (stage, joins) => of(stage, joins) },
         "other_run_ms" -> ran.otherMillis,
-        "explained" -> ExplanationText.summary(ran.explained),
+        "explained" -> ExplanationText.summary(explained),
         "settings" -> settings,
         "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
   }

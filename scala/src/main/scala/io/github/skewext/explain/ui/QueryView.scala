@@ -22,7 +22,7 @@ object QueryView {
       status: QueryStatus,
       link: String => String): NodeSeq = {
     val query = status.query(id)
-    val ran = query.map(new ExecutedQuery(status, _))
+    val ran = query.map(new ExecutedQuery(status, _, explanation.joins))
     <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
       {explanation.notes.map(note => <p>{note}</p>)}

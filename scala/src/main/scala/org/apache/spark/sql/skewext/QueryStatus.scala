@@ -34,9 +34,10 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
 
   def query(id: Long): Option[SQLExecutionUIData] = sql.execution(id)
 
-  /** The ids of the queries whose joins are explained, in the order of their ends. */
-  def explained: Seq[Long] =
-    viewToSeq(app.store.view(classOf[ExplainedQuery])).map(_.executionId)
+  /** The explanations of all queries, as JSON, by the numbers of the queries. */
+  def explanations: Seq[(Long, String)] =
+    viewToSeq(app.store.view(classOf[ExplainedQuery]))
+      .map(query => query.executionId -> query.explanation)
 
   /** The explanation of the joins of a query, as JSON. */
   def explanation(id: Long): Option[String] =

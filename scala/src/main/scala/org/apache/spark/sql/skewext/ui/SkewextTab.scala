@@ -33,7 +33,9 @@ private[spark] class SkewextTab(parent: SparkUI) extends SparkUITab(parent, Skew
 
   /** The explained queries, the newest first. */
   def explained: Seq[(Long, Explanation)] =
-    status.explained.reverse.flatMap(id => explained(id).map(id -> _))
+    status.explanations.reverse.flatMap { case (id, json) =>
+      ExplanationJson.readable(json).map(id -> _)
+    }
 
   def explained(id: Long): Option[Explanation] = ExplanationJson.stored(status, id)
 
