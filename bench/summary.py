@@ -56,6 +56,7 @@ TURNS = {
     "tpch.py, joins": ("tpch-sf2-no-broadcast.json", "joins"),
     "tpch.py, beside Comet": ("tpch-sf2-no-broadcast-comet.json", "joins"),
     "tpch.py": ("tpch-sf2.json", "queries"),
+    "tpch.py, scale factor 10": ("tpch-sf10.json", "queries"),
     "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
     "tpcds.py": ("tpcds-sf1.json", "queries"),
     "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
