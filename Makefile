@@ -102,7 +102,7 @@ test-spark: $(ENV) ## Spark's own suites and all of TPC-DS, which take too long 
 	$(MAKE) test-scala ONLY='io.github.skewext.sparktests.*'
 	cd python && SKEWEXT_TPCDS=all ../$(PY) -m pytest tests/test_tpcds.py
 fuzz: $(JAR) $(ENV) ## Random queries on three engines, for MINUTES=10, or ARGS='--seed 7 --count 5000'
-	cd python/tests && ../../$(PY) -m random_sql $(or $(ARGS),--minutes $(or $(MINUTES),10))
+	cd fuzz && PYTHONPATH=$(CURDIR)/python/tests ../$(PY) -m random_sql $(or $(ARGS),--minutes $(or $(MINUTES),10))
 test-merge: ## Random MERGEs into tables of Iceberg; MERGES=10000
 	SKEWEXT_RANDOM_MERGES=$(or $(MERGES),1000) $(MAKE) test-scala ONLY='*RandomMergeSuite'
 # sparkMeasure also needs its jar. The code blocks of tools.md need the tools.
@@ -158,7 +158,7 @@ release: .venv-release/.stamp $(ENV) ## A release in target/release: VERSION=x.y
 clean: ## Remove what was built; virtual environments and downloads stay
 	rm -rf target project/target project/project python/pyspark_skewext/jars python/dist \
 	  python/.mypy_cache python/.pytest_cache python/.hypothesis .ruff_cache skewext-demo
-	find python bench build-tools -name __pycache__ -prune -exec rm -rf {} +
+	find python fuzz bench build-tools -name __pycache__ -prune -exec rm -rf {} +
 distclean: clean ## Remove these, too
 	rm -rf .venv .venv-* .cache
 

@@ -15,14 +15,14 @@ from stock import INTERPRETED, QUICK_JVM, changed
 
 import pyspark_skewext as skewext
 
+ROOT = Path(__file__).resolve().parents[1]
+
 # Python workers must be of the driver's version.
 os.environ["PYSPARK_PYTHON"] = sys.executable
-# Python workers import the functions of random queries from here.
+# Python workers import the functions of tests and of random queries from here.
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    [str(Path(__file__).parent / "tests"), os.environ.get("PYTHONPATH", "")]
+    [str(ROOT / "python" / "tests"), str(ROOT / "fuzz"), os.environ.get("PYTHONPATH", "")]
 ).rstrip(os.pathsep)
-
-ROOT = Path(__file__).resolve().parents[1]
 
 #: What build-tools/class_archive.py has written for this line of Spark, if it has.
 CLASS_ARCHIVE = (
