@@ -127,6 +127,7 @@ check-python: $(ENV)
 	$(PY) -m ruff check
 	cd python && ../$(PY) -m mypy
 	MYPYPATH=bench:python $(PY) -m mypy --config-file python/pyproject.toml bench/*.py bench/harness/*.py
+	MYPYPATH=fuzz:python:python/tests $(PY) -m mypy --config-file python/pyproject.toml fuzz/random_sql/*.py
 generated = "Test/runMain io.github.skewext.SettingsDoc $(1) docs/settings.md" \
   "Test/runMain io.github.skewext.ReasonsDoc $(1) docs/explain.md"
 check-scala:

@@ -47,7 +47,8 @@ class Relation:
     @staticmethod
     def of(table: Table) -> Relation:
         """The columns of a table, without an alias."""
-        keys, values = {}, []
+        keys: Keys = {}
+        values: list[Col] = []
         for place, column in enumerate(table.columns):
             family, repeats = column.kind.family, table.repeats(place)
             col = Col(Ref(None, column.name), family, repeats, column.nullable)
@@ -138,9 +139,9 @@ def bound(
     values = grown(ours.values, there, left_optional) + grown(theirs.values, here, right_optional)
     merged = {**ours.merged, **theirs.merged}
     merged = dict(zip(merged, grown(merged.values(), max(here, there), True)))
-    for name, (a, b) in zip(join.using, pairs):
-        repeats = min(rows, a.repeats * max(1, there) + b.repeats)
-        merged[name] = Col(Ref(None, name), a.family, repeats)
+    for name, (left, right) in zip(join.using, pairs):
+        repeats = min(rows, left.repeats * max(1, there) + right.repeats)
+        merged[name] = Col(Ref(None, name), left.family, repeats)
     return Relation(rows, keys, values, own, merged)
 
 

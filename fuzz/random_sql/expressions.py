@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from random_sql.columns import Col, Relation
+from random_sql.columns import Col, Keys, Relation
 from random_sql.tables import LOOKS, is_raw
 from random_sql.tree import Expr, Item, Op, Ref, coalesce
 
@@ -280,7 +280,9 @@ class Expressions:
         self, relation: Relation, keys: dict[str, Col], others: Sequence[Col]
     ) -> tuple[tuple[Item, ...], Relation]:
         """Name the columns: each in its own way, so that USING means keys alone."""
-        items, given, values = [], {}, []
+        items: list[Item] = []
+        values: list[Col] = []
+        given: Keys = {}
         for name, col in keys.items():
             items.append(Item(name, col.expr))
             given[name] = (replace(col, expr=Ref(None, name)),)

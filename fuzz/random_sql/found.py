@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Found:
     #: Queries in which partitions were split.
     split: int = 0
     rows: int = 0
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     failures: list[str] = field(default_factory=list)
     #: The message of the last query that failed; it may not fail again.
     error: str = ""

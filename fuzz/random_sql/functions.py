@@ -211,7 +211,8 @@ def _two(
     how = kind.lower()
     name = f"skew_join, {technique}, {how}"
     try:
-        joined = skew_join(*sides, on=list(on), how=how, technique=TECHNIQUES[technique])
+        left, right = sides
+        joined = skew_join(left, right, on=list(on), how=how, technique=TECHNIQUES[technique])
     except AnalysisException as error:
         # Some techniques are not for each kind of join.
         return None, f"{name}: refused ({str(error).splitlines()[0][:70]})"

@@ -120,7 +120,8 @@ class Sources:
             return self._parquet(form, rows)
         if form in ("mapInPandas", "mapInArrow"):
             same: Callable[..., Any] = getattr(spark.sql(inline), form)
-            return same(_unchanged, schema(rows.columns))
+            made: DataFrame = same(_unchanged, schema(rows.columns))
+            return made
         if form == "table" or form in BY_BUCKET or form.startswith(("delta", "iceberg")):
             return self._table(form, rows)
         return self._files(form, rows)

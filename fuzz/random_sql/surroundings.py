@@ -59,9 +59,9 @@ class Surroundings:
         if choice < 0.7:
             some = self._random.sample(names, self._random.randint(1, len(names)))
             return replace(block, order=tuple(some)), relation
-        block, relation = kept_items(block, names), _only(relation, names)
+        relation = _only(relation, names)
         count = self._random.choice((1, 2, 4, 8))
-        limited = replace(block, order=tuple(names), limit=count)
+        limited = kept_items(replace(block, order=tuple(names), limit=count), names)
         return limited, replace(relation, rows=min(relation.rows, count))
 
     def _both(self, left: Block, ours: Relation, make: Make) -> tuple[Block, Relation]:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyspark_skewext import asof, asof_join, latest
-from random_sql.columns import Col, Relation
+from random_sql.columns import Col, Keys, Relation
 from random_sql.tables import Column, Table, is_raw
 from random_sql.tree import (
     CACHED,
@@ -248,7 +248,7 @@ def _relation(
         families[f"{each.value}_{number}"] = kinds[each.table, each.value]
     rows = len(spine.rows)
     cols = {i.name: Col(Ref(None, i.name), families[i.name], rows) for i in select.items}
-    keys = {"k": (replace(cols["k"], repeats=spine.repeats(spine.names.index("k"))),)}
+    keys: Keys = {"k": (replace(cols["k"], repeats=spine.repeats(spine.names.index("k"))),)}
     if "j" in cols:
         keys["j"] = (cols["j"],)
     return Relation(rows, keys, tuple(col for name, col in cols.items() if name not in keys))
