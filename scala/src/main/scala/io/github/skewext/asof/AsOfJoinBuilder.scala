@@ -65,7 +65,7 @@ private[skewext] class AsOfJoinBuilder(
       part(i, plan, newColumn, ofSpine)
     }
     val joined = parts
-      .groupBy(p => (p.spineKeys :+ p.spineTime).map(_.canonicalized))
+      .groupBy(p => (p.spine.keys :+ p.spine.time).map(_.canonicalized))
       .values
       .toSeq
       .sortBy(_.head.table)
@@ -74,11 +74,11 @@ private[skewext] class AsOfJoinBuilder(
   }
 
   private def join(below: LogicalPlan, parts: Seq[Part], inner: Boolean): LogicalPlan = {
-    val (keys, time) = (parts.head.spineKeys, parts.head.spineTime)
+    val At(keys, time) = parts.head.spine
     MultiAsOfJoin(
       (if (inner) AsOfColumns.matchable(below, keys :+ time) else below) +: parts.map(_.plan),
-      keys +: parts.map(_.keys),
-      time +: parts.map(_.time),
+      keys +: parts.map(_.own.keys),
+      time +: parts.map(_.own.time),
       parts.map(_.matches),
       parts.map(_.ties),
       parts.map(_.within),
@@ -86,18 +86,20 @@ private[skewext] class AsOfJoinBuilder(
       HintedInputs.hints(hints.head +: parts.map(p => hints(p.table + 1))))
   }
 
+  /** The compared expressions of an input. */
+  private case class At(keys: Seq[Expression], time: Expression)
+
   /**
    * A table with its resolved arguments.
    *
+   * @param spine the expressions of the spine, and `own` those of the table.
    * @param shown the columns that the result has, with their names in the table.
    */
   private case class Part(
       table: Int,
       plan: LogicalPlan,
-      spineKeys: Seq[Expression],
-      spineTime: Expression,
-      keys: Seq[Expression],
-      time: Expression,
+      spine: At,
+      own: At,
       matches: AsOfMatch,
       ties: Seq[SortOrder],
       within: Seq[Expression],
@@ -135,10 +137,8 @@ private[skewext] class AsOfJoinBuilder(
     Part(
       i,
       AsOfColumns.comparable(ordered, compared.map(_(1)) :+ at),
-      compared.map(_.head),
-      spineAt,
-      compared.map(_(1)),
-      at,
+      At(compared.map(_.head), spineAt),
+      At(compared.map(_(1)), at),
       matches,
       ties,
       within,

@@ -45,22 +45,11 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
       lower: MultiAsOfJoin): Option[LogicalPlan] = {
     val aliases = getAliasMap(list)
     def below(e: Expression) = replaceAlias(e, aliases)
-    val keys = upper.keys.head.map(below)
     val within = upper.within.map(_.map(below))
     val versions = upper.children.tail
-    val ids = AttributeSet(lower.children.flatMap(_.output))
     val isSame = upper.inner == lower.inner &&
-      keys.size == lower.keys.head.size &&
-      keys.zip(lower.keys.head).forall { case (a, b) => a.semanticEquals(b) } &&
-      below(upper.times.head).semanticEquals(lower.times.head) &&
-      // A condition is on a row of the spine and one version.
-      within
-        .zip(versions)
-        .flatMap { case (on, table) =>
-          on.map(_.references -- table.outputSet)
-        }
-        .forall(_.subsetOf(lower.spine.outputSet)) &&
-      !versions.exists(_.outputSet.exists(ids.contains)) &&
+      compareSame(upper, below, lower) &&
+      areSeparate(versions, within, lower) &&
       // Such a subquery must have other columns than the versions.
       !list.exists(SubqueryExpression.hasCorrelatedSubquery)
     if (isSame) {
@@ -81,6 +70,29 @@ object MergeAsOfJoins extends Rule[LogicalPlan] with AliasHelper {
       Some(Project(list ++ both.output.takeRight(versions.map(_.output.size).sum), both))
     } else {
       None
+    }
+  }
+
+  /** Whether both joins compare the same keys and time of the spine. */
+  private def compareSame(
+      upper: MultiAsOfJoin,
+      below: Expression => Expression,
+      lower: MultiAsOfJoin): Boolean = {
+    val (keys, others) = (upper.keys.head.map(below), lower.keys.head)
+    keys.size == others.size &&
+    keys.zip(others).forall { case (a, b) => a.semanticEquals(b) } &&
+    below(upper.times.head).semanticEquals(lower.times.head)
+  }
+
+  /** Whether the versions have columns of their own, and their conditions concern only the spine. */
+  private def areSeparate(
+      versions: Seq[LogicalPlan],
+      within: Seq[Seq[Expression]],
+      lower: MultiAsOfJoin): Boolean = {
+    val ids = AttributeSet(lower.children.flatMap(_.output))
+    !versions.exists(_.outputSet.exists(ids.contains)) &&
+    within.zip(versions).forall { case (on, table) =>
+      on.forall(c => (c.references -- table.outputSet).subsetOf(lower.spine.outputSet))
     }
   }
 }

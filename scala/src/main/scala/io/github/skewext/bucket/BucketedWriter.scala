@@ -52,15 +52,7 @@ final class BucketedWriter(df: DataFrame, wanted: BucketedWrite) extends Logging
   def write(): WrittenBuckets = SqlInternals.withActive(session) {
     val before = existing
     before.flatMap(_.provider).foreach(checkFormat)
-    val saveMode = mode.toLowerCase(Locale.ROOT) match {
-      // If the table does not exist, this creates it.
-      case "append" => SaveMode.Append
-      case "overwrite" => SaveMode.Overwrite
-      case "ignore" => SaveMode.Ignore
-      case "error" | "errorifexists" | "default" => SaveMode.ErrorIfExists
-      case other => throw SqlInternals.analysisError(s"There is no mode '$other' of writing.")
-    }
-    val factor = session.sessionState.conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR)
+    val saveMode = modeOfSpark
     if (saveMode == SaveMode.Ignore && before.isDefined) {
       WrittenBuckets.nothing(identifier.unquotedString, buckets)
     } else {
@@ -76,24 +68,36 @@ final class BucketedWriter(df: DataFrame, wanted: BucketedWrite) extends Logging
       val rowsByTask = new RowsByTask
       session.sparkContext.register(rowsByTask)
       save(saveMode, appended, rowsByTask)
-      val counted = rowsByTask.value
-      def result(files: Seq[FileStatusWithMetadata]) = WrittenBuckets.of(
-        identifier.unquotedString,
-        buckets,
-        WriteCheck.byBucket(counted),
-        files.map(file => file.getPath.getName -> file.getLen),
-        factor)
-      ownFiles(counted, filesBefore) match {
-        case Some(Right(files)) => result(files)
-        case Some(Left(missing)) if countsLines =>
-          logWarning(
-            s"The lines of $identifier do not tell which files were written: $missing. A value " +
-              "may have a line break.")
-          result(Nil).copy(isKnown = false)
-        case Some(Left(missing)) =>
-          throw new QueryExecutionException(missing.message(identifier.unquotedString))
-        case None => result(Nil).copy(isKnown = false)
-      }
+      resultOf(rowsByTask.value, filesBefore)
+    }
+  }
+
+  private def modeOfSpark: SaveMode = mode.toLowerCase(Locale.ROOT) match {
+    // If the table does not exist, this creates it.
+    case "append" => SaveMode.Append
+    case "overwrite" => SaveMode.Overwrite
+    case "ignore" => SaveMode.Ignore
+    case "error" | "errorifexists" | "default" => SaveMode.ErrorIfExists
+    case other => throw SqlInternals.analysisError(s"There is no mode '$other' of writing.")
+  }
+
+  private def resultOf(counted: Map[(Int, Int), Long], filesBefore: Set[Path]): WrittenBuckets = {
+    def result(files: Seq[FileStatusWithMetadata]) = WrittenBuckets.of(
+      identifier.unquotedString,
+      buckets,
+      WriteCheck.byBucket(counted),
+      files.map(file => file.getPath.getName -> file.getLen),
+      session.sessionState.conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR))
+    ownFiles(counted, filesBefore) match {
+      case Some(Right(files)) => result(files)
+      case Some(Left(missing)) if countsLines =>
+        logWarning(
+          s"The lines of $identifier do not tell which files were written: $missing. A value " +
+            "may have a line break.")
+        result(Nil).copy(isKnown = false)
+      case Some(Left(missing)) =>
+        throw new QueryExecutionException(missing.message(identifier.unquotedString))
+      case None => result(Nil).copy(isKnown = false)
     }
   }
 

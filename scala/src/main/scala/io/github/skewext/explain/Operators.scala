@@ -43,7 +43,7 @@ private[skewext] object Operators {
         val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }
         (JoinTypeName.lower(join.joinType), pairs ++ join.condition)
       case join: MarkedBroadcastJoinExec =>
-        val pairs = join.largeKeys.zip(join.smallKeys).map { case (l, s) => EqualTo(l, s) }
+        val pairs = join.keys(0).zip(join.keys(1)).map { case (l, s) => EqualTo(l, s) }
         (JoinTypeName.lower(join.joinType), pairs)
       case join: MultiJoinExec =>
         val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>

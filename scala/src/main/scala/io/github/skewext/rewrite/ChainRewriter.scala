@@ -92,11 +92,11 @@ private[skewext] class ChainRewriter(
   private def repeated(group: JoinTree, expressions: Seq[Expression]): Option[Detailed] =
     expressions
       .flatMap(_.collect {
-        case a: Attribute if group.columns.contains(a.exprId) => a
+        case a: Attribute if group.columns.definitions.contains(a.exprId) => a
       })
       .groupBy(_.exprId)
       .collectFirst {
-        case (id, several) if several.size > 1 && isLarge(group.columns(id)) =>
+        case (id, several) if several.size > 1 && isLarge(group.columns.definitions(id)) =>
           RewriteReason.RepeatedExpression(several.head.sql)
       }
 
@@ -110,12 +110,11 @@ private[skewext] class ChainRewriter(
       case (id, e) if !e.isInstanceOf[Attribute] && !e.isInstanceOf[ChainKey] => id
     }
     val stillComputed = project.projectList.collect {
-      case a: Attribute if group.computed.contains(a.exprId) => a.exprId
+      case a: Attribute if group.columns.computed.contains(a.exprId) => a.exprId
     }
     group.copy(
       original = project.withNewChildren(Seq(group.original)),
-      columns = group.columns ++ defined,
-      computed = (computed ++ stillComputed).toSet)
+      columns = group.columns.defining(defined).copy(computed = (computed ++ stillComputed).toSet))
   }
 
   private def groupOf(join: Join): JoinTree = {
@@ -242,9 +241,9 @@ private[skewext] class ChainRewriter(
     found
       .map { found =>
         val group = found.group(join.withNewChildren(found.originals), Seq(NamedJoin))
-        group.copy(columns = group.columns ++ join.keyOutput.zip(found.columnOf).map {
+        group.copy(columns = group.columns.defining(join.keyOutput.zip(found.columnOf).map {
           case (a, column) => a.exprId -> ChainKey(column, found.inputsOfKey(column), a.dataType)
-        })
+        }))
       }
       .getOrElse(single(join.withNewChildren(children.map(planOf))))
   }

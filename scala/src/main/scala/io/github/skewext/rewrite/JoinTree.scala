@@ -35,10 +35,6 @@ private[skewext] case class JoinTreeInput(
  *
  * @param original the tree as in the query, with rewritten plans below its inputs.
  * @param keyTypes the types of the key columns; empty for a single input.
- * @param columns the definitions of the tree's columns, except those that are input columns.
- * @param keyExpressions other expressions that are an input's key, such as `upper(a.k)`, in their
- *                       canonical form.
- * @param computed columns that may have a value if no input of the tree has the row.
  * @param conditions the predicates that the rows of the join must satisfy to be rows of the tree.
  * @param joins the types of the joins of the tree.
  * @param top the topmost join of `original`.
@@ -48,9 +44,7 @@ private[skewext] case class JoinTree(
     original: LogicalPlan,
     inputs: Seq[JoinTreeInput],
     keyTypes: Seq[DataType] = Nil,
-    columns: Map[ExprId, Expression] = Map.empty,
-    keyExpressions: Map[Expression, ChainKey] = Map.empty,
-    computed: Set[ExprId] = Set.empty,
+    columns: TreeColumns = TreeColumns(),
     conditions: Seq[Expression] = Nil,
     joins: Seq[String] = Nil,
     top: Option[LogicalPlan] = None,
@@ -86,7 +80,7 @@ private[skewext] case class JoinTree(
    * Translates an expression over the tree's columns into one over its inputs' columns and keys.
    */
   def translate(e: Expression): Expression = e match {
-    case a: Attribute => columns.getOrElse(a.exprId, a)
+    case a: Attribute => columns.definitions.getOrElse(a.exprId, a)
     case _ => simplify(e.mapChildren(translate))
   }
 
@@ -102,7 +96,8 @@ private[skewext] case class JoinTree(
         if alwaysPresent(key.inputs) && ComparedByBytes.isExact(key.dataType) &&
           key.dataType == keyTypes(key.column) =>
       key.copy(inputs = ids)
-    case other if keyExpressions.nonEmpty => keyExpressions.getOrElse(other.canonicalized, other)
+    case other if columns.keyExpressions.nonEmpty =>
+      columns.keyExpressions.getOrElse(other.canonicalized, other)
     case other => other
   }
 
@@ -139,6 +134,28 @@ private[skewext] case class JoinTree(
       case several => Coalesce(several)
     }
   }
+}
+
+/**
+ * The columns of a tree.
+ *
+ * @param definitions the definitions of the columns, except those that are input columns.
+ * @param keyExpressions other expressions that are an input's key, such as `upper(a.k)`, in their
+ *                       canonical form.
+ * @param computed columns that may have a value if no input of the tree has the row.
+ */
+private[skewext] case class TreeColumns(
+    definitions: Map[ExprId, Expression] = Map.empty,
+    keyExpressions: Map[Expression, ChainKey] = Map.empty,
+    computed: Set[ExprId] = Set.empty) {
+
+  def ++(others: TreeColumns): TreeColumns = TreeColumns(
+    definitions ++ others.definitions,
+    keyExpressions ++ others.keyExpressions,
+    computed ++ others.computed)
+
+  def defining(more: Iterable[(ExprId, Expression)]): TreeColumns =
+    copy(definitions = definitions ++ more)
 }
 
 private[skewext] object JoinTree {

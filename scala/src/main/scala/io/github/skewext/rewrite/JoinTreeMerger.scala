@@ -78,9 +78,7 @@ private[skewext] class JoinTreeMerger private (
       original = original,
       inputs = parts.flatMap(_.inputs),
       keyTypes = types,
-      columns = shown.map(_.columns).reduceOption(_ ++ _).getOrElse(Map.empty),
-      keyExpressions = shown.map(_.keyExpressions).reduceOption(_ ++ _).getOrElse(Map.empty),
-      computed = shown.map(_.computed).reduceOption(_ ++ _).getOrElse(Set.empty),
+      columns = shown.map(_.columns).reduceOption(_ ++ _).getOrElse(TreeColumns()),
       joins = parts.flatMap(_.joins) ++ joins,
       top = Some(original),
       obstacles = sides.flatMap(_.group.obstacles).toList)
@@ -98,7 +96,9 @@ private[skewext] class JoinTreeMerger private (
           role = side.role,
           keys = side.keys.zip(types).map { case (key, t) => widened(List(key), t) })),
       keyTypes = types,
-      columns = keys.collect { case (a: Attribute, key) => a.exprId -> key }.toMap)
+      columns = side.group.columns.copy(definitions = keys.collect { case (a: Attribute, key) =>
+        a.exprId -> key
+      }.toMap))
     val expressions = keys.collect {
       case (e, key) if !e.isInstanceOf[Attribute] => withColumns.translate(e) -> key
     }
@@ -106,9 +106,9 @@ private[skewext] class JoinTreeMerger private (
     val sameAsKey = expressions.filter { case (e, _) =>
       side.role == Required || JoinTree.isNullOnNulls(e)
     }
-    withColumns.copy(keyExpressions = sameAsKey.map { case (e, key) =>
-      e.canonicalized -> key
-    }.toMap)
+    withColumns.copy(columns = withColumns.columns.copy(keyExpressions = sameAsKey.map {
+      case (e, key) => e.canonicalized -> key
+    }.toMap))
   }
 
   /** A tree of several inputs, with its key columns in the order and the types of the join. */
@@ -130,10 +130,11 @@ private[skewext] class JoinTreeMerger private (
       group.copy(
         inputs = inputs,
         keyTypes = types,
-        columns = group.columns.map { case (id, e) => id -> reorder(e) },
-        keyExpressions = group.keyExpressions.map { case (e, key) =>
-          reorder(e).canonicalized -> key.copy(column = place(key.column))
-        })
+        columns = group.columns.copy(
+          group.columns.definitions.map { case (id, e) => id -> reorder(e) },
+          group.columns.keyExpressions.map { case (e, key) =>
+            reorder(e).canonicalized -> key.copy(column = place(key.column))
+          }))
     }
   }
 
@@ -150,9 +151,10 @@ private[skewext] class JoinTreeMerger private (
       val separate = if (ids.exists(taken.contains)) renewed(part) else part
       taken ++= ids
       val shown = part.original.output.map(_.exprId).toSet
-      separate.copy(
-        columns = separate.columns.filter { case (id, _) => shown(id) },
-        computed = separate.computed.filter(shown))
+      val all = separate.columns
+      separate.copy(columns = all.copy(
+        definitions = all.definitions.filter { case (id, _) => shown(id) },
+        computed = all.computed.filter(shown)))
     }
   }
 
@@ -167,9 +169,10 @@ private[skewext] class JoinTreeMerger private (
       inputs = group.inputs.zip(renamed).map { case (input, (plan, _)) =>
         input.copy(plan = plan, keys = input.keys.map(_.map(over)))
       },
-      columns = newOf.map { case (a, b) => a.exprId -> (b: Expression) }.toMap ++
-        group.columns.map { case (id, e) => id -> over(e) },
-      keyExpressions = group.keyExpressions.map { case (e, key) => over(e).canonicalized -> key },
+      columns = group.columns.copy(
+        newOf.map { case (a, b) => a.exprId -> (b: Expression) }.toMap ++
+          group.columns.definitions.map { case (id, e) => id -> over(e) },
+        group.columns.keyExpressions.map { case (e, key) => over(e).canonicalized -> key }),
       conditions = group.conditions.map(over))
   }
 
@@ -179,12 +182,12 @@ private[skewext] class JoinTreeMerger private (
 
   /** Makes computed columns null if no input of the tree has the row. */
   private def absentable(group: JoinTree): JoinTree = {
-    val guarded = group.computed.toSeq.flatMap { id =>
-      val e = group.columns(id)
+    val guarded = group.columns.computed.toSeq.flatMap { id =>
+      val e = group.columns.definitions(id)
       if (JoinTree.isNullOnNulls(e)) None
       else Some(id -> If(ChainPresence(group.shown.map(_.id)), e, Literal(null, e.dataType)))
     }
-    group.copy(columns = group.columns ++ guarded, computed = Set.empty)
+    group.copy(columns = group.columns.defining(guarded).copy(computed = Set.empty))
   }
 }
 
@@ -262,7 +265,8 @@ private[skewext] object JoinTreeMerger {
     lazy val columns = keys.collect { case key: ChainKey => key }
     // The operator would evaluate it for each row of the result, and Spark does for each of the side.
     lazy val slow = group.original.output.find { a =>
-      group.computed(a.exprId) && ComputedBelow.isSlow(group.columns(a.exprId))
+      group.columns.computed(a.exprId) &&
+      ComputedBelow.isSlow(group.columns.definitions(a.exprId))
     }
     // Spark adds a filter of null keys between joins that stay its own.
     if (side.role.isShown && slow.isDefined) {

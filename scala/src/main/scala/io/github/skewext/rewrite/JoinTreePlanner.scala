@@ -38,7 +38,7 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val output = group.original.output
 
-  private val terms = output.map(a => group.columns.getOrElse(a.exprId, a))
+  private val terms = output.map(a => group.columns.definitions.getOrElse(a.exprId, a))
 
   private val keyOutput = JoinTreePlanner.asBefore(group) {
     group.keyTypes.zipWithIndex.map { case (t, j) =>

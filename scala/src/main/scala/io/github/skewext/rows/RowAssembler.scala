@@ -8,6 +8,21 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.bitset.BitSetMethods
 
 /**
+ * The output of a join's task.
+ *
+ * @param inputTypes the column types of each input.
+ * @param columns the output's columns, over [[InputRows]].
+ * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built.
+ */
+private[skewext] case class TaskOutput(
+    inputTypes: Seq[Seq[DataType]],
+    columns: Seq[Expression],
+    makesRows: Boolean) {
+
+  def assembler: RowAssembler = new RowAssembler(inputTypes, columns)
+}
+
+/**
  * Builds an output row from one row of every input. All rows are UnsafeRows, so a column is one
  * word to copy and, if its length varies, some bytes. A generated projection would create an object
  * for every string. The next row overwrites the returned one.

@@ -164,6 +164,21 @@ private[skewext] abstract class SortMergeGroups(
    * left.
    */
   private def bufferAllButLargest(): Unit = {
+    beginBuffers()
+    fillBuffers()
+    streamed = lastRead()
+    numRepeated = dropFromRepeated(streamed)
+    streamedBuffer = buffers(streamed).generateIterator()
+    shownInSource = false
+    rows(streamed) = streamedBuffer.next()
+    var r = 0
+    while (r < numRepeated) {
+      restart(r)
+      r += 1
+    }
+  }
+
+  private def beginBuffers(): Unit = {
     var i = 0
     while (i < n) {
       if (more(i) && !single(i)) {
@@ -174,9 +189,11 @@ private[skewext] abstract class SortMergeGroups(
       }
       i += 1
     }
-    var r = 0
+  }
+
+  private def fillBuffers(): Unit =
     while (numMore > 1) {
-      r = 0
+      var r = 0
       while (r < numRepeated) {
         val input = repeated(r)
         if (more(input)) {
@@ -188,33 +205,33 @@ private[skewext] abstract class SortMergeGroups(
         r += 1
       }
     }
-    // If the last inputs ended together, all their rows are in buffers, and any of them can be
-    // streamed.
-    streamed = repeated(0)
-    r = 0
+
+  /**
+   * The input with rows left. If the last inputs ended together, all their rows are in buffers, and
+   * any of them can be streamed.
+   */
+  private def lastRead(): Int = {
+    var last = repeated(0)
+    var r = 0
     while (r < numRepeated) {
-      if (more(repeated(r))) streamed = repeated(r)
+      if (more(repeated(r))) last = repeated(r)
       r += 1
     }
-    // `repeated` keeps the inputs whose product is returned for every streamed row.
+    last
+  }
+
+  /** `repeated` keeps the inputs whose product is returned for every streamed row. */
+  private def dropFromRepeated(input: Int): Int = {
     var kept = 0
-    r = 0
+    var r = 0
     while (r < numRepeated) {
-      if (repeated(r) != streamed) {
+      if (repeated(r) != input) {
         repeated(kept) = repeated(r)
         kept += 1
       }
       r += 1
     }
-    numRepeated = kept
-    streamedBuffer = buffers(streamed).generateIterator()
-    shownInSource = false
-    rows(streamed) = streamedBuffer.next()
-    r = 0
-    while (r < numRepeated) {
-      restart(r)
-      r += 1
-    }
+    kept
   }
 
   private def restart(r: Int): Unit = {

@@ -57,10 +57,13 @@ object AutoJoin extends SkewTechnique {
   override def mayRefuse: Boolean = false
 
   override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
-    def tried(c: Candidate): Either[Detailed, TechniquePlan] =
+    def tried(c: Candidate): Either[Detailed, TechniquePlan] = {
+      val wanted =
+        request.wanted.copy(technique = c.technique.name, options = c.options.copy(ofAuto = true))
       c.technique
-        .plan(request.copy(technique = c.technique.name, options = c.options.copy(ofAuto = true)))
+        .plan(request.copy(wanted = wanted))
         .map(made => made.copy(how = s"${made.how}; chosen as ${c.why}, with ${figures(request)}"))
+    }
     val all = candidates(request)
     val first = tried(all.head)
     if (first.isRight) first

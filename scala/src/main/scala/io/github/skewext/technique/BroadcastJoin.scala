@@ -17,7 +17,7 @@ object BroadcastJoin extends SkewTechnique {
   override def plan(request: TechniqueRequest): Either[TechniqueReason.Detailed, TechniquePlan] = {
     val sides = possible(request.joinType)
     def ofSpark = BroadcastSide.choose(request, sides).map(sparks(request, _))
-    if (possible(request.called.fold(request.joinType)(_.joinType)).isEmpty) {
+    if (possible(request.wanted.called.fold(request.joinType)(_.joinType)).isEmpty) {
       BroadcastMapJoin.plan(request) match {
         // It refuses more joins than Spark.
         case Left(why) if sides.nonEmpty => ofSpark.left.map(_ => why)

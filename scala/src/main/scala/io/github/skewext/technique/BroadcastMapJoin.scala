@@ -50,7 +50,7 @@ object BroadcastMapJoin extends SkewTechnique {
         for {
           _ <- TechniqueReason.Condition.refusesIf(request.condition.isDefined)
           _ <- TechniqueReason.BarrierStage.refusesIf(
-            request.inBarrierStage && !request.selectsLeft)
+            request.wanted.inBarrierStage && !request.selectsLeft)
           _ <- request.checkSubqueries
           _ <- request.checkStable(Seq(BuildLeft, BuildRight))
         } yield withUnmatched(request, small)
@@ -84,12 +84,8 @@ object BroadcastMapJoin extends SkewTechnique {
     val ofSeen = SideCopy.of(request, large)
     val seen = ofSeen.keysOf(ofSeen.plan)
     val join = MarkedBroadcastJoin(
-      largeRows,
-      Project(smallRows.output :+ id, withKeys),
-      seen,
-      keysIn(large, ofLarge).map(SqlInternals.normalizeFloats),
-      smallKeys.map(SqlInternals.normalizeFloats),
-      seen.output.map(SqlInternals.normalizeFloats),
+      Seq(largeRows, Project(smallRows.output :+ id, withKeys), seen),
+      Seq(keysIn(large, ofLarge), smallKeys, seen.output).map(_.map(SqlInternals.normalizeFloats)),
       id.toAttribute,
       request.joinType,
       small,

@@ -50,7 +50,8 @@ object IterativeBroadcastJoin extends SkewTechnique {
       passes = numPasses(request, cut, chunks)
       chunked = new ChunkedJoin(request, cut, chunks, passes)
       _ <- TechniqueReason.Condition.refusesIf(request.condition.isDefined && chunked.needsKeysMet)
-      _ <- TechniqueReason.BarrierStage.refusesIf(request.inBarrierStage && chunked.parts > 1)
+      _ <- TechniqueReason.BarrierStage.refusesIf(
+        request.wanted.inBarrierStage && chunked.parts > 1)
       _ <- request.checkStable(if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
     } yield TechniquePlan(chunked.plan, chunked.how)
   }

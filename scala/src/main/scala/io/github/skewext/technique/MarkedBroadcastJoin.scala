@@ -15,19 +15,16 @@ import org.apache.spark.sql.execution.SparkPlan
  * three inputs: both sides, and the keys of the large side once more. The third input marks the
  * rows of the small side that have a match.
  *
- * @param small the side to broadcast, without rows whose key contains a null.
- * @param seen the plan that returns the keys of the large side.
+ * @param children the large side; the side to broadcast, without rows whose key contains a null;
+ *                 and the plan that returns the keys of the large side once more.
+ * @param keys the keys of each child.
  * @param rowId a column of the small side that numbers its rows.
  * @param smallSide the side of the join that is small.
  * @param made the technique and its description, for explanations.
  */
 case class MarkedBroadcastJoin(
-    large: LogicalPlan,
-    small: LogicalPlan,
-    seen: LogicalPlan,
-    largeKeys: Seq[Expression],
-    smallKeys: Seq[Expression],
-    seenKeys: Seq[Expression],
+    children: Seq[LogicalPlan],
+    keys: Seq[Seq[Expression]],
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide,
@@ -36,7 +33,9 @@ case class MarkedBroadcastJoin(
     with HasOperator
     with CanonicalOnce[LogicalPlan] {
 
-  override def children: Seq[LogicalPlan] = Seq(large, small, seen)
+  private def large = children(0)
+
+  private def small = children(1)
 
   override def output: Seq[Attribute] =
     MarkedBroadcastJoin.output(
@@ -55,22 +54,14 @@ case class MarkedBroadcastJoin(
     Statistics(sizeInBytes = large.stats.sizeInBytes + small.stats.sizeInBytes)
 
   override protected def stringArgs: Iterator[Any] =
-    Iterator(largeKeys, smallKeys, joinType, smallSide)
+    Iterator(keys(0), keys(1), joinType, smallSide)
 
-  override def operator(inputs: Seq[SparkPlan]): SparkPlan = MarkedBroadcastJoinExec(
-    inputs(0),
-    inputs(1),
-    inputs(2),
-    largeKeys,
-    smallKeys,
-    seenKeys,
-    rowId,
-    joinType,
-    smallSide)
+  override def operator(inputs: Seq[SparkPlan]): SparkPlan =
+    MarkedBroadcastJoinExec(inputs, keys, rowId, joinType, smallSide)
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[LogicalPlan]): MarkedBroadcastJoin =
-    copy(large = newChildren(0), small = newChildren(1), seen = newChildren(2))
+    copy(children = newChildren)
 }
 
 object MarkedBroadcastJoin {

@@ -28,12 +28,8 @@ import org.apache.spark.sql.types.StructType
  * marks the rows that they match ([[MarkedRows.ofJob]]).
  */
 case class MarkedBroadcastJoinExec(
-    large: SparkPlan,
-    small: SparkPlan,
-    seen: SparkPlan,
-    largeKeys: Seq[Expression],
-    smallKeys: Seq[Expression],
-    seenKeys: Seq[Expression],
+    children: Seq[SparkPlan],
+    keys: Seq[Seq[Expression]],
     rowId: Attribute,
     joinType: JoinType,
     smallSide: BuildSide)
@@ -42,7 +38,16 @@ case class MarkedBroadcastJoinExec(
 
   import MarkedBroadcastJoinExec._
 
-  override def children: Seq[SparkPlan] = Seq(large, small, seen)
+  private def large: SparkPlan = children(0)
+
+  private[technique] def small: SparkPlan = children(1)
+
+  private def largeKeys = keys(0)
+
+  private def smallKeys = keys(1)
+
+  override protected def stringArgs: Iterator[Any] =
+    keys.iterator ++ Iterator(rowId, joinType, smallSide)
 
   override def output: Seq[Attribute] =
     MarkedBroadcastJoin.output(
@@ -133,8 +138,8 @@ case class MarkedBroadcastJoinExec(
 
   /** Marks the rows of the small side whose keys the large side has. */
   private def mark(relation: Broadcast[Any]): Array[Byte] = {
-    val (keys, rowIdAt) = (bound(seenKeys, seen), ordinalOfRowId)
-    MarkedRows.ofJob(seen.execute(), longMetric("markTime")) { rows =>
+    val (keys, rowIdAt) = (bound(this.keys(2), children(2)), ordinalOfRowId)
+    MarkedRows.ofJob(children(2).execute(), longMetric("markTime")) { rows =>
       val table = BroadcastTable.forTask(relation.value)
       val keyOf = UnsafeProjection.create(keys)
       val marks = new MarkedRows
@@ -178,7 +183,7 @@ case class MarkedBroadcastJoinExec(
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[SparkPlan]): MarkedBroadcastJoinExec =
-    copy(large = newChildren(0), small = newChildren(1), seen = newChildren(2))
+    copy(children = newChildren)
 }
 
 object MarkedBroadcastJoinExec {

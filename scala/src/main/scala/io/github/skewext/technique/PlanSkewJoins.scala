@@ -111,15 +111,14 @@ object PlanSkewJoins extends Rule[LogicalPlan] {
         .named(wanted.technique)
         .toRight(TechniqueReason.WrongOption(s"there is no technique ${wanted.technique}"))
       request <- TechniqueRequest
-        .of(session, join, technique.name, wanted.options)
-        .map(_.copy(inBarrierStage = wanted.inBarrierStage, called = wanted.called))
+        .of(session, join, wanted.copy(technique = technique.name))
       made <- request.asHinted.fold(
         technique.plan(if (wanted.prepared) request else prepared(technique, request)))(Right(_))
     } yield made
 
   private def prepared(technique: SkewTechnique, request: TechniqueRequest): TechniqueRequest = {
     TechniqueOptions.check(technique.name, technique.optionNames, request.options)
-    request.copy(options = technique.preparedForHint(request))
+    request.copy(wanted = request.wanted.copy(options = technique.preparedForHint(request)))
   }
 
   /** The plan with the technique's description on each of its joins. */

@@ -62,7 +62,7 @@ private[skewext] object SkewJoinBuilder {
     else
       SqlInternals.withActive(session) {
         val options = TechniqueRequest
-          .of(session, join, named.name, given)
+          .of(session, join, TechniqueHint.Wanted(named.name, given, prepared = false))
           .fold(
             reason => refuse(named, reason),
             request =>

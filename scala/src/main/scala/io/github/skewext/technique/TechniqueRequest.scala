@@ -24,10 +24,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
  *                 NULL in any of them matches no row. Null-safe comparisons become expressions that
  *                 are never null.
  * @param condition the predicate that rows with equal keys must also satisfy to match.
- * @param technique the name of the technique, which the joins of its plan carry.
- * @param inBarrierStage whether the join may be in the stage of a barrier operator, where Spark
- *                       supports no union.
- * @param called the join as the query has it, if predicates above may have changed it.
+ * @param wanted the technique, whose name the joins of its plan carry, and its options.
  */
 case class TechniqueRequest(
     session: SparkSession,
@@ -35,10 +32,11 @@ case class TechniqueRequest(
     leftKeys: Seq[Expression],
     rightKeys: Seq[Expression],
     condition: Option[Expression],
-    technique: String,
-    options: TechniqueOptions,
-    inBarrierStage: Boolean = false,
-    called: Option[TechniqueHint.Call] = None) {
+    wanted: TechniqueHint.Wanted) {
+
+  def technique: String = wanted.technique
+
+  def options: TechniqueOptions = wanted.options
 
   def left: LogicalPlan = join.left
 
@@ -57,7 +55,7 @@ case class TechniqueRequest(
   }
 
   /** The number of columns that the join of the query compares. */
-  def numKeyColumns: Int = called.fold(ComparedColumn.of(this).size)(_.keyColumns)
+  def numKeyColumns: Int = wanted.called.fold(ComparedColumn.of(this).size)(_.keyColumns)
 
   /**
    * The same request, with equalities of predicates above as a part of the condition. Spark makes
@@ -178,8 +176,7 @@ object TechniqueRequest {
   def of(
       session: SparkSession,
       join: Join,
-      technique: String,
-      options: TechniqueOptions): Either[TechniqueReason.Detailed, TechniqueRequest] =
+      wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniqueRequest] =
     join match {
       case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
       case _ if join.left.isStreaming || join.right.isStreaming =>
@@ -190,8 +187,7 @@ object TechniqueRequest {
         val collated = leftKeys.map(_.dataType).find(KeyTypes.mayDifferInBytes)
         collated
           .map(keyType => TechniqueReason.KeyType(keyType.sql))
-          .toLeft(
-            TechniqueRequest(session, join, leftKeys, rightKeys, condition, technique, options))
+          .toLeft(TechniqueRequest(session, join, leftKeys, rightKeys, condition, wanted))
       case _ => Left(TechniqueReason.NoEqualKeys.given)
     }
 

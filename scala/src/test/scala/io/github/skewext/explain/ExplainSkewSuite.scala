@@ -70,7 +70,7 @@ class ExplainSkewSuite extends ExplainTest {
       val hot = skewed(0, 3200, hot = 2, maps = 2).withColumnRenamed("k", "l")
       hot.join(skewed(1, 60), col("l") === col("k"), "full")
     }
-    def longest(df: DataFrame) = splitJoins(df).head.splits.partitions.map(_.longestTask).max
+    def longest(df: DataFrame) = splitJoins(df).head.splits.partitions.map(_.cost.longestTask).max
     val factor = SkewConf.SKEW_MAX_REREAD_FACTOR.key
     // With a gain of 3, two slices are too few, and the factor allows no more.
     for ((gain, status) <- Seq("3" -> ExplainedSkew.Whole, "1.5" -> ExplainedSkew.Split)) {

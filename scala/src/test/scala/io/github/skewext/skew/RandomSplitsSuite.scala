@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.RandomSeed
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.skew.plan.{MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitPlace, SplitTask}
+import io.github.skewext.skew.plan.{InputSizes, MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitPlace, SplitTask}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite
@@ -32,7 +32,7 @@ class RandomSplitsSuite extends AnyFunSuite {
       def blocks(p: Int) = (0 until maps).map { m =>
         MapBlocks(m, m + 1, 10L * rows.count(r => partitionOf(r) == p && r.map == m))
       }
-      SkewInput(role, bytes, blocks)
+      SkewInput(role, InputSizes(bytes, blocks))
     }
   }
 
@@ -118,15 +118,15 @@ class RandomSplitsSuite extends AnyFunSuite {
         assert(s.byOutput !== (sizes(s.input) > c.settings.skewThreshold(c.planned(s.input).bytes)))
         assert(!s.byOutput || out > c.settings.thresholdBytes)
         assert(s.slices.size <= c.settings.maxSlices)
-        assert(s.longestTask * c.settings.minGain <= sizes.sum + SkewPlanner.OutputCost * out)
+        assert(s.cost.longestTask * c.settings.minGain <= sizes.sum + SkewPlanner.OutputCost * out)
         if (s.marking.nonEmpty) {
           assert(s.residual)
           assert(s.marking.map(_.bytes).sum === sizes(s.input))
         }
         if (s.slices.nonEmpty) {
           val allowed = c.settings.maxRereadFactor * (sizes.sum + SkewPlanner.OutputCost * out)
-          assert(s.work <= allowed)
-          assert(sizes.sum + s.rereadBytes <= s.work)
+          assert(s.cost.work <= allowed)
+          assert(sizes.sum + s.cost.rereadBytes <= s.cost.work)
           assert(s.slices.map(_.bytes).sum === sizes(s.input))
           for (m <- 0 until maps) {
             val here = s.slices.filter(x => x.startMap <= m && m < x.endMap)

@@ -2,7 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.technique.hint.TechniqueOptions
+import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 import io.github.skewext.technique.{TechniqueReason, TechniqueRequest}
 
 import org.apache.spark.sql.DataFrame
@@ -123,7 +123,8 @@ class ReplicationHintSuite extends SkewTest {
   test("neither techniques nor the rewriting of chains take such a join") {
     val df = hinted(joined("full", 0, 0), JoinHint(keep, None))
     val join = df.queryExecution.analyzed.collectFirst { case join: Join => join }.get
-    val asked = TechniqueRequest.of(spark, join, "salted", TechniqueOptions(Map.empty))
+    val salted = TechniqueHint.Wanted("salted", TechniqueOptions(Map.empty), prepared = false)
+    val asked = TechniqueRequest.of(spark, join, salted)
     assert(asked.swap.toOption.get.reason === TechniqueReason.MergeTarget)
     withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
       def chain(df: DataFrame) =

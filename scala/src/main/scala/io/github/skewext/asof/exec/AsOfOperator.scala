@@ -5,7 +5,7 @@ import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.CombinationCodegen
 import io.github.skewext.platform.SkewConf
-import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -91,8 +91,8 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
   protected def task(makesRows: Boolean, byHash: Boolean): AsOfTask = {
     val at = keys.zip(times).map { case (key, time) => key :+ time }
     AsOfTask(
-      inputTypes = children.map(_.output.map(_.dataType)),
-      result = AsOfResult(outputColumns, makesRows, inner),
+      output = TaskOutput(children.map(_.output.map(_.dataType)), outputColumns, makesRows),
+      inner = inner,
       keys = AsOfKeys(
         same = JoinKeys(
           bound(keys, SqlInternals.normalizeFloats),

@@ -1,25 +1,25 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, RowAssembler, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, TaskOutput, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.skewext.TaskInternals
-import org.apache.spark.sql.types._
 
 /**
  * Joins one partition of an [[AsOfJoinExec]]. It contains no plan, so that a serialized task is
  * small.
  *
+ * @param inner whether a row of the spine requires a version of each table.
  * @param tables the tables of versions: the inputs but the first one, which is the spine
  * @param grouping if empty, the inputs are sorted by key and time.
  */
 private[skewext] case class AsOfTask(
-    inputTypes: Seq[Seq[DataType]],
-    result: AsOfResult,
+    output: TaskOutput,
+    inner: Boolean,
     keys: AsOfKeys,
     tables: Seq[AsOfTable],
     grouping: Option[GroupingSettings],
@@ -36,13 +36,6 @@ private[skewext] case class AsOfTask(
 
   def table(input: Int): AsOfTable = tables(input - 1)
 }
-
-/**
- * @param output the output's columns, over [[InputRows]].
- * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built.
- * @param inner whether a row of the spine requires a version of each table.
- */
-private[skewext] case class AsOfResult(output: Seq[Expression], makesRows: Boolean, inner: Boolean)
 
 /**
  * The keys and times of all inputs.
@@ -94,8 +87,8 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] val context = TaskContext.get()
   private[this] val killed = new KillCheck(context)
   private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _, killed))
-  private[this] val combination =
-    new InputRows(n, new RowAssembler(task.inputTypes, task.result.output))
+  private[this] val makesRows = task.output.makesRows
+  private[this] val combination = new InputRows(n, task.output.assembler)
 
   /** Null until the inputs have been gathered. */
   private[this] var spine: SpineRows =
@@ -129,7 +122,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
     while (spine.advance()) {
       killed.check()
       val found = findVersions()
-      if (!task.result.inner || found == n - 1) {
+      if (!task.inner || found == n - 1) {
         matched += found
         show(spine.row)
         return true
@@ -143,7 +136,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private def show(row: UnsafeRow): Unit = {
     combination.rows(0) = row
     combination.changedFrom(0)
-    current = if (task.result.makesRows) combination.toUnsafeRow else combination
+    current = if (makesRows) combination.toUnsafeRow else combination
     outputRows += 1
   }
 
@@ -165,7 +158,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
 private final class SortedSpine(task: AsOfTask, inputs: Array[Iterator[InternalRow]])
     extends SpineRows {
 
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
   private[this] val versions = Array.tabulate(inputs.length - 1) { i =>
     new SortedVersions(task, i + 1, inputs(i + 1), asUnsafe)
   }
@@ -202,7 +195,7 @@ private[skewext] case class CandidateTask(shared: AsOfTask, input: Int)
       partition: Int,
       zipped: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
     val task = shared.own
-    val asUnsafe = new UnsafeInputs(task.inputTypes)
+    val asUnsafe = new UnsafeInputs(task.output.inputTypes)
     val versions = new SortedVersions(task, input, zipped(1)(), asUnsafe)
     var earlier, later: UnsafeRow = null
     zipped(0)().map(asUnsafe(0, _)).filterNot(task.keys.present.hasNull(0, _)).flatMap { row =>

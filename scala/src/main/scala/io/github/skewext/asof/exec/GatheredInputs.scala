@@ -21,12 +21,12 @@ private[skewext] final class GatheredInputs(
   private[this] val n = inputs.length
   private[this] val rows = new SpillableRows[SortedInputs](
     task.keys.same,
-    task.inputTypes.map(_.size).toArray,
+    task.output.inputTypes.map(_.size).toArray,
     new Array[Boolean](n),
     settings,
-    new SortedInputs(task.inputTypes, task.keys.order, _),
+    new SortedInputs(task.output.inputTypes, task.keys.order, _),
     longsPerRow = TimeSorted.LongsPerRow)
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
 
   // There are often many versions of keys that the spine lacks.
   private[this] val reading = new InputsInOrder(
@@ -42,7 +42,7 @@ private[skewext] final class GatheredInputs(
    */
   def nextAlone(): UnsafeRow = rows.keeping {
     var row = reading.nextAlone()
-    while (row != null && (task.result.inner || reading.current > 0)) row = reading.nextAlone()
+    while (row != null && (task.inner || reading.current > 0)) row = reading.nextAlone()
     row
   }
 

@@ -9,13 +9,13 @@ import org.apache.spark.util.collection.unsafe.sort.RadixSort
 private[skewext] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, killed: KillCheck)
     extends SpineRows {
 
-  private[this] val n = task.inputTypes.size
+  private[this] val n = task.output.inputTypes.size
   private[this] val spine = new TimeSorted(task, 0, groups)
   private[this] val versions = Array.tabulate(n - 1)(i => new GroupedVersions(task, i + 1, groups))
   private[this] var position = -1
   private[this] var mayMatch = false
 
-  override val row = new UnsafeRow(task.inputTypes.head.size)
+  override val row = new UnsafeRow(task.output.inputTypes.head.size)
 
   override def advance(): Boolean = {
     position += 1
@@ -33,7 +33,7 @@ private[skewext] final class GroupedSpine(task: AsOfTask, groups: HashedGroups, 
   /** Whether rows of the current key may be in the result. */
   private def hasMatches: Boolean = {
     var i = 0
-    while (i < (if (task.result.inner) n else 1)) {
+    while (i < (if (task.inner) n else 1)) {
       if (groups.firstRow(i) == 0) return false
       i += 1
     }
@@ -67,7 +67,7 @@ private final class GroupedVersions(task: AsOfTask, input: Int, groups: HashedGr
     extends Versions(task, input) {
 
   private[this] val sorted = new TimeSorted(task, input, groups)
-  private[this] val earlierRow, laterRow = new UnsafeRow(task.inputTypes(input).size)
+  private[this] val earlierRow, laterRow = new UnsafeRow(task.output.inputTypes(input).size)
 
   /** How many versions are before the row of the spine. */
   private[this] var passed = 0
@@ -120,7 +120,7 @@ private final class TimeSorted(task: AsOfTask, input: Int, groups: HashedGroups)
   import TimeSorted._
 
   private[this] val space = groups.space
-  private[this] val row, other = new UnsafeRow(task.inputTypes(input).size)
+  private[this] val row, other = new UnsafeRow(task.output.inputTypes(input).size)
   private[this] lazy val ties = new TieOrder(task.table(input).ties)
   private[this] var begin = 0
 

@@ -66,7 +66,7 @@ private[skewext] final class SortedVersions(
       rows,
       order,
       task.table(input).ties,
-      task.inputTypes(input).size,
+      task.output.inputTypes(input).size,
       asUnsafe)
 
   /** The last version that `find` has passed. */

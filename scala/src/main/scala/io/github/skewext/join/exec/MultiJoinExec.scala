@@ -3,7 +3,7 @@ package io.github.skewext.join.exec
 import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.{InputRole, JoinOrigin, MultiFullJoin, MultiJoinOutput}
 import io.github.skewext.platform.{CanonicalOnce, SkewConf}
-import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 import io.github.skewext.shuffle.ReadsBulkRows
 
 import org.apache.spark.rdd.RDD
@@ -79,11 +79,9 @@ abstract class MultiJoinExec
     }
 
   protected def task(makesRows: Boolean): MultiJoinTask = MultiJoinTask(
-    inputTypes = children.map(_.output.map(_.dataType)),
+    output = TaskOutput(children.map(_.output.map(_.dataType)), outputColumns, makesRows),
     keys = JoinKeys(normalizedKeys, conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
     roles = roles,
-    output = outputColumns,
-    makesRows = makesRows,
     withIndicator = indicator.isDefined,
     ordered = if (comesOrdered) Some(KeyOrder(boundKeys(identity))) else None,
     grouping = GroupingSettings.of(conf),

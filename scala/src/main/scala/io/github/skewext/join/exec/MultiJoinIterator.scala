@@ -2,7 +2,7 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Excluded
-import io.github.skewext.rows.{InputReader, InputRows, InputsInOrder, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowAssembler, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{InputReader, InputRows, InputsInOrder, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -45,13 +45,13 @@ private[skewext] final class MultiJoinIterator(
   private[this] val ownNullKeys = nullKeys.orNull
   private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val makesRows = task.output.makesRows
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
 
-  private[this] val combination =
-    new InputRows(n, new RowAssembler(task.inputTypes, task.output))
+  private[this] val combination = new InputRows(n, task.output.assembler)
   private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
-  private[this] val numFields = task.inputTypes.map(_.size).toArray
+  private[this] val numFields = task.output.inputTypes.map(_.size).toArray
   private[this] val single = roles.map(!_.isShown)
   private[this] val gathered =
     if (task.ordered.isDefined) null
@@ -204,7 +204,7 @@ private[skewext] final class MultiJoinIterator(
   }
 
   private def showCombination(): Unit = {
-    current = if (task.makesRows) combination.toUnsafeRow else combination
+    current = if (makesRows) combination.toUnsafeRow else combination
     outputRows += 1
   }
 

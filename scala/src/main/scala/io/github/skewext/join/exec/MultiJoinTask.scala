@@ -1,28 +1,21 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder, TaskOutput}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.types.DataType
 
 /**
  * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
  * serialized task is small.
  *
- * @param inputTypes the column types of each input.
- * @param output the output's columns, over [[InputRows]].
- * @param makesRows whether the output is UnsafeRows, or the [[InputRows]] from which they are built
  * @param ordered if defined, all inputs are sorted by their keys in this order.
  */
 private[skewext] case class MultiJoinTask(
-    inputTypes: Seq[Seq[DataType]],
+    output: TaskOutput,
     keys: JoinKeys,
     roles: Seq[InputRole],
-    output: Seq[Expression],
-    makesRows: Boolean,
     withIndicator: Boolean,
     ordered: Option[KeyOrder],
     grouping: GroupingSettings,

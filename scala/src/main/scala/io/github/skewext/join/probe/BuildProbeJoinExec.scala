@@ -83,26 +83,24 @@ case class BuildProbeJoinExec(
   }
 
   private def task(makesRows: Boolean, tasks: Int) = ProbeJoinTask(
-    inputTypes = sides.map(_.output.map(_.dataType)),
+    output = taskOutput(makesRows),
     keys = JoinKeys(
       Seq(leftKeys, rightKeys).zip(sides).map { case (keys, side) =>
         keys.map(k => BindReferences.bindReference(SqlInternals.normalizeFloats(k), side.output))
       },
       conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
     kind = kind,
-    condition = boundCondition,
-    range = range.map(_.map(overPairs)),
-    output = outputOfRows,
-    makesRows = makesRows,
+    condition = boundCondition.map(PairCondition(_, range.map(_.map(overPairs)))),
     buildSides = BuildSides.of(left, right, tasks),
     opensEarly = sides.map(MultiZipRDD.isRead),
     grouping = GroupingSettings.of(conf),
     metrics = ProbeJoinMetrics(
       outputRows = longMetric("numOutputRows"),
-      buildRows = longMetric("numBuildRows"),
-      buildSize = longMetric("buildDataSize"),
+      build = BuildMetrics(
+        rows = longMetric("numBuildRows"),
+        size = longMetric("buildDataSize"),
+        sides = Seq(longMetric("numBuiltLeft"), longMetric("numBuiltRight"))),
       probeRows = longMetric("numProbeRows"),
-      builtSides = Seq(longMetric("numBuiltLeft"), longMetric("numBuiltRight")),
       sortedTasks = longMetric("numSorted"),
       indexedKeys = longMetric("numIndexed"),
       spillSize = longMetric("spillSize"),

@@ -1,7 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.join.exec.CombinationCodegen
-import io.github.skewext.rows.{ExistsColumn, InputColumn, InputRows}
+import io.github.skewext.rows.{ExistsColumn, InputColumn, InputRows, TaskOutput}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
@@ -30,8 +30,8 @@ private[join] trait PairCodegen extends BaseJoinExec with CombinationCodegen {
 
   override protected def outputColumns: Seq[Expression] = columns(PairColumn(_, _, _, _))
 
-  /** The output's columns, as `RowAssembler` builds them. */
-  protected def outputOfRows: Seq[Expression] = columns(InputColumn(_, _, _, _))
+  protected def taskOutput(makesRows: Boolean): TaskOutput =
+    TaskOutput(sides.map(_.output.map(_.dataType)), columns(InputColumn(_, _, _, _)), makesRows)
 
   private def columns(column: (Int, Int, DataType, Boolean) => Expression): Seq[Expression] = {
     val shown = if (kind.onlyLeft) sides.take(1) else sides

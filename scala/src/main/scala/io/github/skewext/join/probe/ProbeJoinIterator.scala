@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.rows.{BuildTable, InputReader, KillCheck, RowAssembler, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{BuildTable, InputReader, KillCheck, SpillableGroups, TaskRows, UnsafeInputs}
 import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
 import org.apache.spark.TaskContext
@@ -38,9 +38,10 @@ private[skewext] final class ProbeJoinIterator(
   private[this] val kind = task.kind
   private[this] val keys = task.keys.own
   private[this] val condition = task.predicate
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
-  private[this] val numFields = task.inputTypes.map(_.size).toArray
-  private[this] val pair = new PairRows(new RowAssembler(task.inputTypes, task.output))
+  private[this] val makesRows = task.output.makesRows
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
+  private[this] val numFields = task.output.inputTypes.map(_.size).toArray
+  private[this] val pair = new PairRows(task.output.assembler)
   private[this] val context = TaskContext.get()
   private[this] val killed = new KillCheck(context)
 
@@ -85,7 +86,7 @@ private[skewext] final class ProbeJoinIterator(
 
   private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
 
-  override def getRow: InternalRow = if (task.makesRows) pair.toUnsafeRow else pair
+  override def getRow: InternalRow = if (makesRows) pair.toUnsafeRow else pair
 
   override protected def advance(): Boolean = {
     var shown = false
@@ -123,7 +124,7 @@ private[skewext] final class ProbeJoinIterator(
       step = Done
     } else if (found.isDefined) {
       table = found.get
-      task.range.foreach { range =>
+      task.condition.flatMap(_.range).foreach { range =>
         ranges = new ChainRanges(table, build, range.sides, pair, buildRow, context)
       }
       step = Probe
@@ -309,10 +310,10 @@ private[skewext] final class ProbeJoinIterator(
   private def reportMetrics(): Unit = {
     val metrics = task.metrics
     metrics.outputRows.add(outputRows)
-    metrics.buildRows.add(reader.numRows(build))
-    metrics.buildSize.add(buildSize)
+    metrics.build.rows.add(reader.numRows(build))
+    metrics.build.size.add(buildSize)
     metrics.probeRows.add(numProbed + reader.numRows(probe))
-    metrics.builtSides(build).add(1)
+    metrics.build.sides(build).add(1)
     if (isSorted) metrics.sortedTasks.add(1)
     if (ranges != null) {
       metrics.indexedKeys.add(ranges.numIndexed)

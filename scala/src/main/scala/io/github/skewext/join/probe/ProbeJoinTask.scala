@@ -2,33 +2,24 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.range.RangeMatch
-import io.github.skewext.rows.{GroupingSettings, JoinKeys}
+import io.github.skewext.rows.{GroupingSettings, JoinKeys, TaskOutput}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, Expression}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.types.DataType
 
 /**
  * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
  * serialized task is small.
  *
- * @param inputTypes the column types of each side.
- * @param condition a further condition, over [[PairRows]].
- * @param range the range in the condition, over [[PairRows]], if it has one.
- * @param output the output's columns, as `RowAssembler` builds them.
- * @param makesRows whether the output is UnsafeRows, or the [[PairRows]] from which they are built.
  * @param buildSides for each task, the side that is built: 0 or 1.
  * @param opensEarly whether each side only reads a shuffle, without memory of its own.
  */
 private[skewext] case class ProbeJoinTask(
-    inputTypes: Seq[Seq[DataType]],
+    output: TaskOutput,
     keys: JoinKeys,
     kind: PairKind,
-    condition: Option[Expression],
-    range: Option[RangeMatch],
-    output: Seq[Expression],
-    makesRows: Boolean,
+    condition: Option[PairCondition],
     buildSides: Array[Byte],
     opensEarly: Seq[Boolean],
     grouping: GroupingSettings,
@@ -37,7 +28,7 @@ private[skewext] case class ProbeJoinTask(
 
   /** The condition as code; null if there is none. */
   def predicate: BasePredicate =
-    condition.map(EvaluatedInTurn.predicate(_, Nil)).orNull
+    condition.map(c => EvaluatedInTurn.predicate(c.expression, Nil)).orNull
 
   override def apply(
       partition: Int,
@@ -45,14 +36,22 @@ private[skewext] case class ProbeJoinTask(
     new ProbeJoinIterator(this, inputs, buildSides(partition)).toScala
 }
 
+/**
+ * A condition besides the equality of keys, over [[PairRows]].
+ *
+ * @param range the range in it, if it has one.
+ */
+private[skewext] case class PairCondition(expression: Expression, range: Option[RangeMatch])
+
 /** The operator's SQL metrics. A task adds to them once, at its end. */
 private[skewext] case class ProbeJoinMetrics(
     outputRows: SQLMetric,
-    buildRows: SQLMetric,
-    buildSize: SQLMetric,
+    build: BuildMetrics,
     probeRows: SQLMetric,
-    builtSides: Seq[SQLMetric],
     sortedTasks: SQLMetric,
     indexedKeys: SQLMetric,
     spillSize: SQLMetric,
     peakMemory: SQLMetric)
+
+/** @param sides for each side, the number of tasks that build it. */
+private[skewext] case class BuildMetrics(rows: SQLMetric, size: SQLMetric, sides: Seq[SQLMetric])

@@ -16,10 +16,10 @@ private[range] final class RangeCandidates(
 
   private[this] val build = task.build
   private[this] val streamed = 1 - build
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
   private[this] val keys = new RangeKeys(task.ends)
   private[this] val index = relation.index
-  private[this] val buildRow = new UnsafeRow(task.inputTypes(build).size)
+  private[this] val buildRow = new UnsafeRow(task.output.inputTypes(build).size)
   private[this] val killed = new KillCheck(context)
 
   // An upper end is compared with the lower ends of the index.

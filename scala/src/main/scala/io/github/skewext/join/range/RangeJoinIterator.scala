@@ -19,6 +19,7 @@ private[range] final class RangeJoinIterator(
 
   private[this] val kind = task.kind
   private[this] val streamed = 1 - task.build
+  private[this] val makesRows = task.output.makesRows
   private[this] val pair = candidates.pair
   private[this] val condition = EvaluatedInTurn.predicate(task.condition, Nil)
   private[this] var hasRow = false
@@ -30,7 +31,7 @@ private[range] final class RangeJoinIterator(
     candidates.report()
   }
 
-  override def getRow: InternalRow = if (task.makesRows) pair.toUnsafeRow else pair
+  override def getRow: InternalRow = if (makesRows) pair.toUnsafeRow else pair
 
   override protected def advance(): Boolean = {
     while (true) {

@@ -27,13 +27,11 @@ private[skewext] trait RangeJoinOperator extends PairCodegen {
 
   /** @param build the side with the index: 0 or 1. */
   protected def task(build: Int, makesRows: Boolean): RangeJoinTask = RangeJoinTask(
-    inputTypes = sides.map(_.output.map(_.dataType)),
+    output = taskOutput(makesRows),
     build = build,
     ends = range.sides(1 - build).map(overPairs),
     kind = kind,
     condition = boundCondition.get,
-    output = outputOfRows,
-    makesRows = makesRows,
     outputRows = longMetric("numOutputRows"),
     streamedRows = longMetric("numStreamedRows"),
     tests = longMetric("numTests"))

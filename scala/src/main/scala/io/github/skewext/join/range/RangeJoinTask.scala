@@ -3,37 +3,32 @@ package io.github.skewext.join.range
 import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.{PairKind, PairRows}
-import io.github.skewext.rows.RowAssembler
+import io.github.skewext.rows.TaskOutput
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.types.DataType
 
 /**
  * The work of the tasks of a [[RangeJoinOperator]]. It contains no plan, so that a serialized
  * task is small.
  *
- * @param inputTypes the column types of each side.
  * @param build the side with the index: 0 or 1.
  * @param ends the interval of the streamed side, over `PairRows`.
  * @param condition the whole condition, over `PairRows`.
- * @param makesRows whether the output is UnsafeRows, or the `PairRows` from which they are built.
  */
 private[skewext] case class RangeJoinTask(
-    inputTypes: Seq[Seq[DataType]],
+    output: TaskOutput,
     build: Int,
     ends: RangeEnds,
     kind: PairKind,
     condition: Expression,
-    output: Seq[Expression],
-    makesRows: Boolean,
     outputRows: SQLMetric,
     streamedRows: SQLMetric,
     tests: SQLMetric) {
 
-  def newPair: PairRows = new PairRows(new RowAssembler(inputTypes, output))
+  def newPair: PairRows = new PairRows(output.assembler)
 
   /** The pairs that match, and rows of the streamed side by themselves. */
   def pairs(
@@ -72,7 +67,7 @@ private[skewext] case class RangeJoinTask(
     val relation = new RangeRelation(blocks)
     val marks = MarkedRows.fromBytes(marked)
     val pair = newPair
-    val row = new UnsafeRow(inputTypes(build).size)
+    val row = new UnsafeRow(output.inputTypes(build).size)
     Iterator
       .range(slice, relation.numRows, slices)
       .filter(number => kind.shows(build, marks.contains(number)))
@@ -80,7 +75,7 @@ private[skewext] case class RangeJoinTask(
         relation.pointTo(row, number)
         pair.showAlone(build, row, marks.contains(number))
         outputRows += 1
-        if (makesRows) pair.toUnsafeRow else pair
+        if (output.makesRows) pair.toUnsafeRow else pair
       }
   }
 }

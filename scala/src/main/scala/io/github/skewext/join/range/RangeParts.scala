@@ -24,7 +24,7 @@ private[range] final class RangeParts(
   private[this] val context = TaskContext.get()
   private[this] val memory = new TaskInternals.HeapMemory(context)
   private[this] val killed = new KillCheck(context)
-  private[this] val asUnsafe = new UnsafeInputs(task.inputTypes)
+  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
   private[this] var pairs: Iterator[InternalRow] = Iterator.empty
   private[this] val end = TaskInternals.atEnd(context)(memory.release())
 
@@ -39,7 +39,7 @@ private[range] final class RangeParts(
 
   private def nextPart(): Array[InternalRow] = {
     memory.release()
-    val builder = new RangeRelationBuilder(endsOfRight, task.inputTypes(1))
+    val builder = new RangeRelationBuilder(endsOfRight, task.output.inputTypes(1))
     var reserved = 0L
     var used = 0L
     var rows = 0L

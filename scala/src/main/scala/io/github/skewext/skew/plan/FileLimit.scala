@@ -30,7 +30,7 @@ private[skew] object FileLimit {
       1
     } else {
       val target = settings.targetBytes(input.bytes, threshold).toDouble
-      Slice.cut(input.blocks(partition), target, cuttable = false).size
+      Slice.cut(input.sizes.blocks(partition), target, cuttable = false).size
     }
   }
 }

@@ -19,10 +19,13 @@ private[skew] object Marking {
    * not divided by hash, because every task of a block would read all its keys.
    */
   def slices(input: SkewInput, partition: Int, target: Double, settings: SkewSettings): Seq[Slice] =
-    if (settings.marking && input.sliceable && input.wholeBytes.isEmpty) {
+    if (settings.marking && input.sliceable && input.sizes.wholeBytes.isEmpty) {
       val most = input.bytes(partition).toDouble / settings.maxSlices
       // A task that only reads keys can read more bytes.
-      Slice.cut(input.blocks(partition), math.max(target / input.dropCost, most), cuttable = false)
+      Slice.cut(
+        input.sizes.blocks(partition),
+        math.max(target / input.dropCost, most),
+        cuttable = false)
     } else {
       Nil
     }

@@ -7,13 +7,9 @@ import io.github.skewext.join.InputRole.{Excluded, Present, Required}
  * The tasks of one partition: a piece for each slice of `input`, and a residual for the keys that
  * it lacks. Without slices, the result has no rows of the input and only its keys matter.
  *
- * @param longestTask the cost of the longest task, in joined bytes; if a task waits for another
- *                    one, the cost of both.
- * @param work the cost of all tasks: their reads and their output.
  * @param marking the slices whose keys are marked before the join; if empty, the residual reads the
  *                input.
  * @param byOutput whether the partition is split for its output, not for its input.
- * @param rereadBytes the bytes that all tasks read in excess of one task.
  * @param dividesNullKeys whether all tasks share the other inputs' rows with a null key by their
  *                        content; if not, the residual returns them all.
  */
@@ -22,11 +18,9 @@ case class PartitionSplit(
     input: Int,
     slices: Seq[Slice],
     residual: Boolean,
-    longestTask: Double,
-    work: Double,
+    cost: SplitCost,
     marking: Seq[Slice] = Nil,
     byOutput: Boolean = false,
-    rereadBytes: Long = 0L,
     dividesNullKeys: Boolean = true) {
 
   /** The residual is first, because it may be the longest. */
@@ -41,6 +35,14 @@ case class PartitionSplit(
   private def share(task: Int): TaskShare =
     if (dividesNullKeys) TaskShare(task, slices.size + 1) else TaskShare.NoRows
 }
+
+/**
+ * @param longestTask the cost of the longest task, in joined bytes; if a task waits for another
+ *                    one, the cost of both.
+ * @param work the cost of all tasks: their reads and their output.
+ * @param rereadBytes the bytes that all tasks read in excess of one task.
+ */
+case class SplitCost(longestTask: Double, work: Double, rereadBytes: Long = 0L)
 
 /**
  * The share of one task in the rows that every task of a partition reads and that match nothing:

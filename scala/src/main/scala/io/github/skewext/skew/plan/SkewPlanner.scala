@@ -108,22 +108,29 @@ object SkewPlanner {
       val chosen = if (even.nonEmpty) even else uneven
       chosen.map(slice(_, Double.PositiveInfinity))
     }
-    val tried = bySize ++ byOutput
-    // The end of the last task counts. Of two splits that are equal in that, the one with less work
-    // wins.
+    Decision(partition, before, best(bySize ++ byOutput, before, settings))
+  }
+
+  /**
+   * The split whose last task ends first. Of two splits that are equal in that, the one with less
+   * work wins.
+   */
+  private def best(
+      tried: Seq[Either[SkewReason, PartitionSplit]],
+      before: Double,
+      settings: SkewSettings): Either[SkewReason.Detailed, PartitionSplit] = {
     val possible = tried.collect { case Right(found) => found }.sortBy { split =>
-      (split.longestTask, split.work)
+      (split.cost.longestTask, split.cost.work)
     }
-    def refused: Option[SkewReason.Detailed] =
-      tried.collectFirst { case Left(reason) => reason.given }
-    val split: Either[SkewReason.Detailed, PartitionSplit] = possible.headOption match {
-      case None => Left(refused.getOrElse(SkewReason.LittleGain.given))
-      case Some(best) if best.longestTask * settings.minGain > before =>
-        val gain = math.floor(100 * before / best.longestTask) / 100
+    possible.headOption match {
+      case None =>
+        val refused = tried.collectFirst { case Left(reason) => reason.given }
+        Left(refused.getOrElse(SkewReason.LittleGain.given))
+      case Some(best) if best.cost.longestTask * settings.minGain > before =>
+        val gain = math.floor(100 * before / best.cost.longestTask) / 100
         Left(SkewReason.LittleGain(s"the gain is $gain, min_gain is ${settings.minGain}"))
       case Some(best) => Right(best)
     }
-    Decision(partition, before, split)
   }
 
   /**
@@ -144,17 +151,16 @@ object SkewPlanner {
     val output = hot.map(_.cost).getOrElse(0.0)
     val streamed = others + skewed.streamCost * own + output
     val atOnce = own + others + output
-    val plain = PartitionSplit(partition, input, Nil, residual = true, streamed, atOnce)
+    val plain = PartitionSplit(partition, input, Nil, residual = true, SplitCost(streamed, atOnce))
     val possible = Marking.slices(skewed, partition, target, settings)
-    val toMark = if (possible.nonEmpty && inputs.forall(_.stable())) possible else Nil
+    val toMark = if (possible.nonEmpty && inputs.forall(_.stable.keys())) possible else Nil
     Right(
       Marking
         .of(skewed, partition, toMark, own, others, 0.0)
         .map { m =>
-          plain
-            .copy(marking = m.slices, longestTask = m.longestTask + output, work = m.work + output)
+          plain.copy(marking = m.slices, cost = SplitCost(m.longestTask + output, m.work + output))
         }
-        .filter(_.work <= settings.maxRereadFactor * atOnce)
+        .filter(_.cost.work <= settings.maxRereadFactor * atOnce)
         .getOrElse(plain))
   }
 
@@ -165,16 +171,19 @@ object SkewPlanner {
   /** The same split, with sizes in bytes of these inputs. */
   private def inBytesOf(split: PartitionSplit, inputs: Seq[SkewInput]): PartitionSplit = {
     val skewed = inputs(split.input)
-    lazy val blocks = skewed.blocks(split.partition)
-    def inBytes(all: Seq[Slice]) = if (skewed.weights.isEmpty) all else all.map(_.of(blocks))
+    lazy val blocks = skewed.sizes.blocks(split.partition)
+    def inBytes(all: Seq[Slice]) = if (skewed.sizes.weights.isEmpty) all else all.map(_.of(blocks))
     val (pieces, marks) = (inBytes(split.slices), inBytes(split.marking))
-    val own = skewed.slicedBytes(split.partition)
+    val own = skewed.sizes.sliced(split.partition)
     val others = inputs.map(_.bytes(split.partition)).sum - own
     val readByResidual =
       if (!split.residual) 0L
       else if (marks.isEmpty) own + others
       else others
     val read = (pieces ++ marks).map(_.bytesRead + others).sum + readByResidual
-    split.copy(slices = pieces, marking = marks, rereadBytes = read - own - others)
+    split.copy(
+      slices = pieces,
+      marking = marks,
+      cost = split.cost.copy(rereadBytes = read - own - others))
   }
 }

@@ -16,7 +16,7 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
 
   def residuals: Int = partitions.count(_.residual)
 
-  def rereadBytes: Long = partitions.map(_.rereadBytes).sum
+  def rereadBytes: Long = partitions.map(_.cost.rereadBytes).sum
 
   def markingTasks: Int = partitions.map(_.marking.size).sum
 

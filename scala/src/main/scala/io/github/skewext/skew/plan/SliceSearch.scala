@@ -20,7 +20,7 @@ private[plan] final class SliceSearch(
     mostTasks: Int) {
 
   private val skewed = inputs(input)
-  private val own = skewed.slicedBytes(partition)
+  private val own = skewed.sizes.sliced(partition)
   private val others = inputs.map(_.bytes(partition)).sum - own
   private val residual = needsResidual && others > 0
 
@@ -32,11 +32,11 @@ private[plan] final class SliceSearch(
   private val mostSlices =
     math.min(settings.maxSlices, math.max(2, if (residual) mostTasks - 1 else mostTasks))
 
-  private lazy val blocks = skewed.blocks(partition)
+  private lazy val blocks = skewed.sizes.blocks(partition)
   private lazy val cuttable = skewed.isCuttable(partition)
   private lazy val toMark = Marking.slices(skewed, partition, target, settings)
   private lazy val nullKeysDivided =
-    residual && inputs.indices.forall(i => i == input || inputs(i).rowsStable())
+    residual && inputs.indices.forall(i => i == input || inputs(i).stable.rows())
 
   private lazy val smallest: Double = {
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
@@ -52,7 +52,7 @@ private[plan] final class SliceSearch(
     else if (!skewed.sliceable || 2 * own < skewed.bytes(partition))
       Some(SkewReason.InputNotSliceable)
     // Pieces and residual must agree on the matched keys.
-    else if (residual && !inputs.forall(_.stable())) Some(SkewReason.NotStable)
+    else if (residual && !inputs.forall(_.stable.keys())) Some(SkewReason.NotStable)
     else None
 
   @tailrec
@@ -62,7 +62,7 @@ private[plan] final class SliceSearch(
     if (slices.size < 2) Left(whyNoSlices(size))
     else {
       val candidate = split(slices)
-      if (slices.size <= mostSlices && candidate.work <= allowed) Right(candidate)
+      if (slices.size <= mostSlices && candidate.cost.work <= allowed) Right(candidate)
       else grow(size * SliceSearch.Growth)
     }
   }
@@ -83,8 +83,7 @@ private[plan] final class SliceSearch(
       input,
       slices,
       residual,
-      longestTask = works.max + whole,
-      work = read + divided + whole,
+      SplitCost(works.max + whole, read + divided + whole),
       byOutput = !bySize,
       dividesNullKeys = nullKeysDivided)
     if (residual) withResidual(pieces, works.max) else pieces
@@ -97,15 +96,14 @@ private[plan] final class SliceSearch(
       .map { m =>
         pieces.copy(
           marking = m.slices,
-          longestTask = math.max(m.longestTask, longestPiece) + whole,
-          work = pieces.work + m.work)
+          cost =
+            SplitCost(math.max(m.longestTask, longestPiece) + whole, pieces.cost.work + m.work))
       }
-      .filter(_.work <= allowed)
+      .filter(_.cost.work <= allowed)
       .getOrElse {
         val streamed = others + skewed.streamCost * own
-        pieces.copy(
-          longestTask = math.max(longestPiece, streamed) + whole,
-          work = pieces.work + own + others)
+        pieces.copy(cost =
+          SplitCost(math.max(longestPiece, streamed) + whole, pieces.cost.work + own + others))
       }
 
   /**

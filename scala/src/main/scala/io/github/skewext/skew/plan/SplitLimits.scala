@@ -10,7 +10,7 @@ private[skew] case class Decision(
     before: Double,
     split: Either[SkewReason.Detailed, PartitionSplit]) {
 
-  def longestTask: Double = split.fold(_ => before, _.longestTask)
+  def longestTask: Double = split.fold(_ => before, _.cost.longestTask)
 }
 
 /**
@@ -59,7 +59,7 @@ private[skew] object SplitLimits {
     _.copy(maxRereadFactor = Double.MaxValue),
     (now, _, better) =>
       for (split <- better.split.toOption; n <- tasksOf(better)) yield {
-        val needed = math.ceil(10 * split.work / better.before) / 10
+        val needed = math.ceil(10 * split.cost.work / better.before) / 10
         s"maxRereadFactor is ${now.maxRereadFactor}, $needed is enough for $n slices"
       })
 
@@ -149,7 +149,7 @@ private[skew] object SplitLimits {
     val isBlock = split.slices.exists { s =>
       largest.contains(s.bytes) && s.shares == 1 && s.endMap - s.startMap == 1
     }
-    if (isBlock && largest.exists(2 * _ > split.longestTask)) SkewReason.OneBlock
+    if (isBlock && largest.exists(2 * _ > split.cost.longestTask)) SkewReason.OneBlock
     else SkewReason.LittleGain
   }
 

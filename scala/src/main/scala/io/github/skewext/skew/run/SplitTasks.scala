@@ -89,7 +89,7 @@ private[skewext] case class SplitTasks(
       inputs: Array[() => Iterator[InternalRow]],
       met: => Option[MatchedKeys],
       nullKeys: Option[(Int, UnsafeRow) => Boolean]): Iterator[InternalRow] = {
-    val asUnsafe = new UnsafeInputs(task.inputTypes)
+    val asUnsafe = new UnsafeInputs(task.output.inputTypes)
     val wanted = new KeyLookup(keys, TaskContext.get())
     val asked = SplitTasks.keysThatMatter(task.roles)
     // Evaluated after all other inputs have been read.

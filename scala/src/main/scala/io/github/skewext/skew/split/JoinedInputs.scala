@@ -8,7 +8,7 @@ import io.github.skewext.join.InputRole.{Present, Required}
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.nullkeys.SpreadNulls
 import io.github.skewext.platform.LogicalLinks
-import io.github.skewext.skew.plan.{SkewInput, SkewReason, SkewSplits}
+import io.github.skewext.skew.plan.{SkewInput, SkewReason, SkewSplits, Stability}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitSpine}
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -96,15 +96,16 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         replicable = replicable,
         sliceable = all.sliceable && sliceable,
         cuttable = () => cuttable && all.cuttable())
+      val allStable = Stability(found.stable.rows, found.stable.rows)
       if (byKey) {
         found
       } else if (role.isShown) {
-        found.copy(stable = found.rowsStable)
+        found.copy(stable = allStable)
       } else {
         // A slice sends about one row for each row of the spine.
         val rowBytes = if (first.rowBytes > 0) from.rowBytes / first.rowBytes else 1.0
         found.copy(
-          stable = found.rowsStable,
+          stable = allStable,
           dropCost = 1.0,
           candidates = partition => first.bytes(partition) * rowBytes)
       }

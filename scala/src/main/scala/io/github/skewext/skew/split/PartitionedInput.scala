@@ -3,7 +3,7 @@ package io.github.skewext.skew.split
 import io.github.skewext.facts.{MadeOf, StableRows}
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.exec.AlignPartitionsExec
-import io.github.skewext.skew.plan.{KeySketch, RowWeights, SkewInput, SkewReason}
+import io.github.skewext.skew.plan.{InputSizes, KeySketch, RowWeights, SkewInput, SkewReason, Stability}
 import io.github.skewext.skew.run.RowShare
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
@@ -40,28 +40,29 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     lazy val keysStay =
       StableRows.areIn(plan, AttributeSet.fromAttributeSets(keys.map(_.references)))
     lazy val rowsStay = StableRows.areIn(plan)
-    val whole = SkewInput(
-      role,
+    val sizes = InputSizes(
       bytes,
-      blocks = _ => Nil,
-      sliceable = false,
-      cuttable = () => false,
-      stable = () => keysStay,
-      rowsStable = () => rowsStay,
       wholeBytes = if (several) Some(bytes) else None,
       weights = RowWeights.unpacked(
         sketch.map(s => RowWeights.of(bytes, s.sampled, s.every)).getOrElse(IndexedSeq.empty),
         bytes,
         sources.map(_.bytesInMemory).sum))
+    val whole = SkewInput(
+      role,
+      sizes,
+      sliceable = false,
+      cuttable = () => false,
+      stable = Stability(() => keysStay, () => rowsStay))
     sliced.fold(whole) { source =>
       // Dividing a block requires that a repeated map task produces the same rows. All tasks that
       // share a block process all of it. That is cheap for a single source, whose rows are not
       // joined yet.
       def cuttable = !several && RowShare.possible(plan.output, keys) && source.canBeShared
       whole.copy(
-        blocks = source.blocks,
+        sizes = sizes.copy(
+          blocks = source.blocks,
+          wholeBytes = sizes.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s })),
         sliceable = true,
-        wholeBytes = whole.wholeBytes.map(_.zip(source.bytes).map { case (all, s) => all - s }),
         cuttable = () => cuttable,
         dropCost = source.dropCost)
     }

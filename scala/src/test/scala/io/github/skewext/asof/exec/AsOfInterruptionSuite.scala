@@ -2,7 +2,7 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.{AsOfDirection, AsOfMatch}
 import io.github.skewext.join.exec.MultiJoinTaskTest
-import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, KillCheck}
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, KillCheck, TaskOutput}
 
 import org.apache.spark.TaskKilledException
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
@@ -16,8 +16,8 @@ class AsOfInterruptionSuite extends MultiJoinTaskTest {
     val time = InputColumn(0, 1, LongType, nullable = true)
     val at = Seq.fill(2)(key :+ key.head.copy(ordinal = 1))
     AsOfTask(
-      inputTypes = Seq.fill(2)(Seq(LongType, LongType)),
-      result = AsOfResult(Seq(time), makesRows = true, inner = true),
+      output = TaskOutput(Seq.fill(2)(Seq(LongType, LongType)), Seq(time), makesRows = true),
+      inner = true,
       keys = AsOfKeys(
         same = JoinKeys(Seq.fill(2)(key), 64),
         present = JoinKeys(at, 64),

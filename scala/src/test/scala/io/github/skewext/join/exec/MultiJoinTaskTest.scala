@@ -1,7 +1,7 @@
 package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
-import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
@@ -22,11 +22,12 @@ trait MultiJoinTaskTest extends SharedSparkSession {
   /** Of inputs with a key and a number; it shows the first one's number. */
   protected def join(roles: InputRole*): MultiJoinTask =
     MultiJoinTask(
-      inputTypes = roles.map(_ => types),
+      output = TaskOutput(
+        roles.map(_ => types),
+        Seq(InputColumn(0, 1, LongType, nullable = true)),
+        makesRows = true),
       keys = JoinKeys(roles.map(_ => key), 64),
       roles = roles,
-      output = Seq(InputColumn(0, 1, LongType, nullable = true)),
-      makesRows = true,
       withIndicator = false,
       ordered = None,
       grouping = GroupingSettings(sortAlways = false, Long.MaxValue, 4096),

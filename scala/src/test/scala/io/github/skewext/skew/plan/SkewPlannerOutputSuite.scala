@@ -25,8 +25,8 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
       split.slices.map(s => (s.startMap, s.endMap, s.share, s.shares, s.bytesRead)) ===
         (0 until 11).map(share => (0, if (split.input == 0) 3 else 2, share, 11, 40)))
     assert(split.slices.map(_.bytes).sum === 40)
-    assert(split.rereadBytes === 10 * 80 + 80)
-    assert(split.longestTask < 40 + 40 + 0.05 * 12000 / 10)
+    assert(split.cost.rereadBytes === 10 * 80 + 80)
+    assert(split.cost.longestTask < 40 + 40 + 0.05 * 12000 / 10)
   }
 
   test("estimated output is written as well where tasks write a file each") {
@@ -88,7 +88,7 @@ class SkewPlannerOutputSuite extends SkewPlannerTest {
     val both = only(planned(inputs, settings, output(30000, Seq(0, 1))))
     assert(!bySize.byOutput)
     assert(both.slices.size > bySize.slices.size)
-    assert(both.longestTask > bySize.longestTask)
+    assert(both.cost.longestTask > bySize.cost.longestTask)
     // The skewed input is not the one that divides the output: that comes out of one task.
     val other = Seq(
       input(Required, 100, 100, 100, 100),

@@ -20,7 +20,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
         (4, 5, 0, 1, 64),
         (5, 7, 0, 1, 65)))
     // Each piece reads the other input, the residual reads both, and the cut block is read twice.
-    assert(split.rereadBytes === 5 * 10 + (353 + 10) + 100)
+    assert(split.cost.rereadBytes === 5 * 10 + (353 + 10) + 100)
   }
 
   private val oneFile = settings.copy(files = Some(TaskFiles.One), minGain = 1)
@@ -99,17 +99,17 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(
       four.slices.map(s => (s.share, s.shares, s.bytes, s.bytesRead)) ===
         (0 until 4).map((_, 4, 1600, 6400)))
-    assert((four.work, four.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
+    assert((four.cost.work, four.cost.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
     // The residual reads it as well.
     val three = only(plan(Optional, 4))
     assert((three.slices.size, three.residual) === ((3, true)))
-    assert((three.work, three.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
+    assert((three.cost.work, three.cost.rereadBytes) === ((4 * 6410.0, 3 * 6410)))
     assert(only(plan(Required, 8)).slices.size === 7)
     assert(plan(Required, 1.9) === Left(SkewReason.TooMuchReread))
     // As many map tasks as slices: nothing is read twice but the other input.
     val blocks = input(Required, Seq.fill(100)(64L): _*)
     val whole = only(planned(Seq(blocks, input(Optional, 10)), settings))
-    assert((whole.slices.size, whole.rereadBytes) === ((100, 99 * 10)))
+    assert((whole.slices.size, whole.cost.rereadBytes) === ((100, 99 * 10)))
   }
 
   test("does not split if another input must not be replicated") {
@@ -151,7 +151,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     for (role <- Seq(Excluded, Present)) {
       val split = only(planned(Seq(input(Required, 10), input(role, 200, 200)), settings))
       assert((split.input, split.slices, split.residual) === ((1, Nil, true)))
-      assert(split.rereadBytes === 0)
+      assert(split.cost.rereadBytes === 0)
       assert(split.tasks.map(_.roles(Seq(Required, role))) === Seq(Seq(Required, role)))
     }
   }
@@ -164,17 +164,17 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(split.slices.map(_.bytes) === Seq.fill(20)(60))
     assert(split.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
     // A piece after a task that marks; the residual alone would be 370.
-    assert(split.longestTask === 0.3 * (180 + 10) + 60 + 10)
+    assert(split.cost.longestTask === 0.3 * (180 + 10) + 60 + 10)
     // The hot input twice, the other one 20 times and 7 times; and the residual reads the other one.
-    assert(split.rereadBytes === (1200 + 20 * 10) + (1200 + 7 * 10) + 10 - (1200 + 10))
-    assert(only(planned(Seq(hot, input(Optional, 10)), settings)).longestTask === 370)
+    assert(split.cost.rereadBytes === (1200 + 20 * 10) + (1200 + 7 * 10) + 10 - (1200 + 10))
+    assert(only(planned(Seq(hot, input(Optional, 10)), settings)).cost.longestTask === 370)
     // Only the keys of an input that is not shown matter: no pieces.
     for (role <- Seq(Excluded, Present)) {
       val keysOnly =
         only(planned(Seq(input(Required, 10), input(role, Seq.fill(20)(60L): _*)), marking))
       assert(keysOnly.slices.isEmpty)
       assert(keysOnly.marking.map(_.bytes) === Seq.fill(6)(180) :+ 120)
-      assert(keysOnly.longestTask === 0.3 * (180 + 10) + 10)
+      assert(keysOnly.cost.longestTask === 0.3 * (180 + 10) + 10)
     }
     def notMarked(inputs: SkewInput*) = planned(inputs, marking) match {
       case Right(splits) => splits.forall(_.marking.isEmpty)
@@ -186,7 +186,10 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(notMarked(input(Optional, 1200), input(Optional, 10)))
     assert(notMarked(input(Excluded, 1200), input(Required, 10)))
     assert(notMarked(hot.copy(role = Excluded, sliceable = false), input(Required, 10)))
-    assert(notMarked(hot.copy(role = Excluded, wholeBytes = Some(hot.bytes)), input(Required, 10)))
+    assert(
+      notMarked(
+        hot.copy(role = Excluded, sizes = hot.sizes.copy(wholeBytes = Some(hot.bytes))),
+        input(Required, 10)))
   }
 
   test("rows that marking tasks send count as work of the residual") {
@@ -195,8 +198,8 @@ class SkewPlannerSuite extends SkewPlannerTest {
         input(Present, Seq.fill(20)(60L): _*).copy(dropCost = 1.0, candidates = _ => sent)
       planned(Seq(input(Required, 10), hot), settings.copy(marking = true))
     }
-    assert(only(plan(0)).longestTask === (60 + 10) + 10)
-    assert(only(plan(10)).longestTask === (60 + 10) + 10 + 20 * 10)
+    assert(only(plan(0)).cost.longestTask === (60 + 10) + 10)
+    assert(only(plan(10)).cost.longestTask === (60 + 10) + 10 + 20 * 10)
     assert(only(plan(10)).marking.size === 20)
     // Nearly all rows would be sent.
     assert(plan(60) === Left(SkewReason.LittleGain))
@@ -205,8 +208,8 @@ class SkewPlannerSuite extends SkewPlannerTest {
   test("plans no residual and no marks if inputs are not repeatable") {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     for (inputs <- Seq(
-        Seq(hot, small.copy(stable = () => false)),
-        Seq(hot.copy(stable = () => false), small))) {
+        Seq(hot, small.copy(stable = Stability(keys = () => false))),
+        Seq(hot.copy(stable = Stability(keys = () => false)), small))) {
       assert(planned(inputs, settings) === Left(SkewReason.NotStable))
       // Without a residual, each row of the one input is in one piece.
       val split = only(planned(inputs.head.copy(role = Required) +: inputs.tail, settings))
@@ -215,7 +218,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     val keys = input(Excluded, Seq.fill(20)(60L): _*)
     def marked(stable: Boolean) = only(
       planned(
-        Seq(input(Required, 10).copy(stable = () => stable), keys),
+        Seq(input(Required, 10).copy(stable = Stability(keys = () => stable)), keys),
         settings.copy(marking = true))).marking
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
   }
@@ -224,8 +227,8 @@ class SkewPlannerSuite extends SkewPlannerTest {
     val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
     def split(inputs: SkewInput*) = only(planned(inputs, settings))
     assert(split(hot, small).tasks.map(nullKeysOf).toSet.size === 1 + split(hot, small).slices.size)
-    assert(split(hot.copy(rowsStable = () => false), small).dividesNullKeys)
-    val asRead = split(hot, small.copy(rowsStable = () => false))
+    assert(split(hot.copy(stable = Stability(rows = () => false)), small).dividesNullKeys)
+    val asRead = split(hot, small.copy(stable = Stability(rows = () => false)))
     assert(asRead.residual && asRead.tasks.map(nullKeysOf).toSet === Set(TaskShare.NoRows))
   }
 
@@ -240,7 +243,9 @@ class SkewPlannerSuite extends SkewPlannerTest {
       var asked = Set.empty[String]
       def answer(what: String) = { asked += what; true }
       val one = input(Optional, blocks: _*)
-        .copy(stable = () => answer("stable"), cuttable = () => answer("cuttable"))
+        .copy(
+          stable = Stability(keys = () => answer("stable")),
+          cuttable = () => answer("cuttable"))
       planned(Seq(one, input(Optional, 10)), settings)
       asked
     }
@@ -250,10 +255,10 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("estimates the bytes of a partition from counted rows") {
     // 400 bytes, of rows that would be 1,000 elsewhere.
-    val hot = input(Optional, 120, 80, 80, 120).copy(weights = IndexedSeq(1.0, 2.5, 1.0, 1.0))
+    val hot = weighted(input(Optional, 120, 80, 80, 120), 1.0, 2.5, 1.0, 1.0)
     def plan(input: SkewInput) =
       planned(Seq(input, this.input(Optional, 10)), settings.copy(thresholdBytes = 512))
-    assert(plan(hot.copy(weights = IndexedSeq.empty)) === Left(SkewReason.NotSkewed))
+    assert(plan(weighted(hot)) === Left(SkewReason.NotSkewed))
     val split = only(plan(hot))
     // Slices of 100 of 1,000 bytes, as those of 64 would read too much; what is said of them is what
     // they have.
@@ -262,28 +267,27 @@ class SkewPlannerSuite extends SkewPlannerTest {
         Seq(0 -> 120, 1 -> 80, 2 -> 80, 3 -> 120).flatMap { case (m, all) =>
           (0 until all / 40).map(i => (m, i, all / 40, 40L, all.toLong))
         })
-    assert(split.rereadBytes === 2 * 3 * 120 + 2 * 2 * 80 + 10 * 10 + 400 + 10 - (400 + 10))
+    assert(split.cost.rereadBytes === 2 * 3 * 120 + 2 * 2 * 80 + 10 * 10 + 400 + 10 - (400 + 10))
     // What is planned is the same with as many bytes.
     val large = only(plan(hot.weighed))
-    assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
+    assert(
+      (split.cost.longestTask, split.cost.work) === ((large.cost.longestTask, large.cost.work)))
     assert(large.slices.map(_.bytes).sum === 1000)
     // Marks are found in slices of the same kind.
     val marking = settings.copy(marking = true)
-    val keys = input(Excluded, Seq.fill(20)(6L): _*).copy(weights = IndexedSeq(1, 10.0, 1, 1))
+    val keys = weighted(input(Excluded, Seq.fill(20)(6L): _*), 1, 10.0, 1, 1)
     val marked = only(planned(Seq(input(Required, 10), keys), marking))
     assert(marked.slices.isEmpty)
     assert(marked.marking.map(_.bytes) === Seq.fill(6)(18) :+ 12)
-    assert(marked.rereadBytes === 120 + 7 * 10 + 10 - (120 + 10))
+    assert(marked.cost.rereadBytes === 120 + 7 * 10 + 10 - (120 + 10))
     // More rows, but not enough.
-    val few = hot.copy(weights = IndexedSeq(1.0, 1.25, 1.0, 1.0))
+    val few = weighted(hot, 1.0, 1.25, 1.0, 1.0)
     assert(plan(few) === Left(SkewReason.NotSkewed))
   }
 
   test("does not divide blocks of tiny, equal rows by their content") {
     def plan(weight: Double, blocks: Long*) = planned(
-      Seq(
-        input(Required, blocks: _*).copy(weights = IndexedSeq(1.0, weight, 1.0, 1.0)),
-        input(Optional, 10)),
+      Seq(weighted(input(Required, blocks: _*), 1.0, weight, 1.0, 1.0), input(Optional, 10)),
       settings)
     assert(only(plan(8, 30, 30)).slices.map(s => (s.startMap, s.shares)) === Seq(0 -> 1, 1 -> 1))
     assert(plan(8, 60) === Left(SkewReason.OneBlock))
@@ -296,7 +300,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
       val hot = input(Required, blocks: _*)
       val inMemory = ratio * hot.bytes.sum
       val weights = RowWeights.unpacked(IndexedSeq.empty, hot.bytes, inMemory)
-      planned(Seq(hot.copy(weights = weights), small), settings)
+      planned(Seq(weighted(hot, weights: _*), small), settings)
     }
     val split = only(plan(80, 40, 20, 40))
     // The rows differ, so that several tasks may share a block.
@@ -304,7 +308,8 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(large.slices.exists(_.shares > 1))
     def parts(of: PartitionSplit) = of.slices.map(s => (s.startMap, s.endMap, s.share, s.shares))
     assert(parts(split) === parts(large))
-    assert((split.longestTask, split.work) === ((large.longestTask, large.work)))
+    assert(
+      (split.cost.longestTask, split.cost.work) === ((large.cost.longestTask, large.cost.work)))
     assert(split.slices.map(_.bytes).sum === 100)
     // As much in memory as usual, or nothing known.
     for (ratio <- Seq(0, 1, 10.0); blocks <- Seq(Seq(200L, 150L), Seq(100L))) {
@@ -328,20 +333,20 @@ class SkewPlannerSuite extends SkewPlannerTest {
 
   test("an input of several shuffles: one is sliced, and the others are read whole") {
     def of(role: InputRole, whole: Long*) =
-      input(role, 100, 100, 100, 100).copy(wholeBytes = Some(whole.toIndexedSeq))
+      withSizes(input(role, 100, 100, 100, 100))(_.copy(wholeBytes = Some(whole.toIndexedSeq)))
     def plan(joined: SkewInput) =
       planned(Seq(joined, input(Optional, 10)), settings.copy(maxRereadFactor = 10))
     // Blocks are those of the shuffle that is sliced.
-    val made = of(Required, 0, 100, 0, 0).copy(blocks = _ =>
+    val made = withSizes(of(Required, 0, 100, 0, 0))(_.copy(blocks = _ =>
       Seq.fill(5)(60L).zipWithIndex.map { case (b, m) =>
         MapBlocks(m, m + 1, b)
-      })
+      }))
     val split = only(plan(made))
     assert(split.slices.map(_.bytes) === Seq.fill(5)(60))
-    assert(split.rereadBytes === 4 * (100 + 10))
+    assert(split.cost.rereadBytes === 4 * (100 + 10))
     // All its shuffles weigh more; two tasks share a block of 120 now.
-    val heavier = only(plan(made.copy(weights = IndexedSeq.fill(4)(2.0))))
-    assert(heavier.longestTask === 2 * 100 + 60 + 0.3 * 60 + 10)
+    val heavier = only(plan(weighted(made, 2.0, 2.0, 2.0, 2.0)))
+    assert(heavier.cost.longestTask === 2 * 100 + 60 + 0.3 * 60 + 10)
     // The rows are in a shuffle that is read whole.
     assert(plan(of(Required, 0, 250, 0, 0)) === Left(SkewReason.InputNotSliceable))
     // To know its keys, they must be joined, which is all that there is to do.
@@ -387,7 +392,7 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(
       planned(Seq(input(Optional, 60), input(Optional, 1)), settings)
         === Left(SkewReason.NotSkewed))
-    val even = SkewInput(Optional, IndexedSeq.fill(4)(1000L), _ => Nil)
+    val even = SkewInput(Optional, InputSizes(IndexedSeq.fill(4)(1000L)))
     assert(planned(Seq(even, even), settings) === Left(SkewReason.NotSkewed))
     // The residual alone is a third of the task.
     assert(

@@ -20,9 +20,16 @@ trait SkewPlannerTest extends AnyFunSuite {
 
   protected def input(role: InputRole, cuttable: Boolean, blocks: Long*): SkewInput = SkewInput(
     role,
-    IndexedSeq(10L, blocks.sum, 10L, 10L),
-    _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) },
+    InputSizes(
+      IndexedSeq(10L, blocks.sum, 10L, 10L),
+      _ => blocks.zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) }),
     cuttable = () => cuttable)
+
+  protected def withSizes(input: SkewInput)(change: InputSizes => InputSizes): SkewInput =
+    input.copy(sizes = change(input.sizes))
+
+  protected def weighted(input: SkewInput, weights: Double*): SkewInput =
+    withSizes(input)(_.copy(weights = weights.toIndexedSeq))
 
   /** The splits, or the reason without its figures. */
   protected def planned(

@@ -10,7 +10,7 @@ class SkewSplitsSuite extends AnyFunSuite {
   test("reads that Spark has coalesced after the split") {
     val slices =
       Seq(Slice(0, 2, 0, 1, 50, 50), Slice(2, 3, 0, 2, 30, 60), Slice(2, 3, 1, 2, 30, 60))
-    val splits = SkewSplits(Seq(PartitionSplit(3, 1, slices, residual = true, 0, 0)))
+    val splits = SkewSplits(Seq(PartitionSplit(3, 1, slices, residual = true, SplitCost(0, 0))))
     assert(splits.describe === "1 partition in 3 pieces, 1 residual")
     val bytes = Seq(IndexedSeq(1L, 2L, 0L, 4L, 5L, 6L), IndexedSeq(1L, 2L, 0L, 110L, 5L, 6L))
     def read(from: Int, until: Int, i: Int) =

@@ -19,7 +19,7 @@ class SplitLimitsSuite extends SkewPlannerTest {
   private def longestOf(inputs: Seq[SkewInput], settings: SkewSettings): Double =
     SkewPlanner
       .plan(inputs, settings)
-      .fold(_ => inputs.map(_.bytes(1)).sum.toDouble, _.partitions.map(_.longestTask).max)
+      .fold(_ => inputs.map(_.bytes(1)).sum.toDouble, _.partitions.map(_.cost.longestTask).max)
 
   /** The settings with the values that a limit names. */
   private def following(limit: SkewReason.Detailed, settings: SkewSettings): SkewSettings = {
@@ -133,12 +133,13 @@ class SplitLimitsSuite extends SkewPlannerTest {
     // Partition 2 cannot be cut, and takes longer than the pieces of partition 1.
     val two = SkewInput(
       Required,
-      IndexedSeq(10L, 400L, 900L, 10L, 10L, 10L, 10L),
-      p =>
-        if (p == 1) Seq.fill(4)(100L).zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) }
-        else Seq(MapBlocks(0, 1, 900)),
+      InputSizes(
+        IndexedSeq(10L, 400L, 900L, 10L, 10L, 10L, 10L),
+        p =>
+          if (p == 1) Seq.fill(4)(100L).zipWithIndex.map { case (b, m) => MapBlocks(m, m + 1, b) }
+          else Seq(MapBlocks(0, 1, 900))),
       cuttable = () => false)
-    val other = SkewInput(Optional, IndexedSeq.fill(7)(10L), _ => Nil)
+    val other = SkewInput(Optional, InputSizes(IndexedSeq.fill(7)(10L)))
     val Right(splits) = SkewPlanner.plan(Seq(two, other), settings)
     assert(splits.partitions.map(_.partition) === Seq(1))
     assert(splits.limit.map(_.reason) === Some(SkewReason.OneBlock))
