@@ -5,18 +5,19 @@ import java.util.{Collections, WeakHashMap}
 import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
+import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
+import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
-import io.github.skewext.join.{MultiFullJoinStrategy, PhysicalJoinRules}
 import io.github.skewext.latest.{DropGroupLimits, RewriteRowNumbers}
 import io.github.skewext.merge.{MergeQuery, SpreadSourceNullKeys, UndoReplicatingSplits}
 import io.github.skewext.nullkeys.SpreadNullKeys
 import io.github.skewext.platform.Guard.{linked, linkedStrategy}
-import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, SparkLine}
+import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, RuleGroup, SparkLine}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.shuffle.BulkExchanges
+import io.github.skewext.shuffle.{BulkExchanges, ReadsBulkRows}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
@@ -188,5 +189,14 @@ object SkewExtensions {
     experimental.extraStrategies = experimental.extraStrategies ++ strategies
     experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
     SkewextTab.attach(session.sparkContext)
+  }
+}
+
+/** Rules for physical plans with shuffled joins of Spark or skewext. */
+private class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
+
+  override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
+    case _: ReadsBulkRows | BuiltinShuffledJoin(_) => true
+    case _ => false
   }
 }

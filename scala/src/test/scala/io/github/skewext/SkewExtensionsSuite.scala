@@ -10,7 +10,7 @@ import io.github.skewext.function.KeepCommonTables
 import io.github.skewext.join.optimizer.{LowerMultiFullJoin, PruneNestedColumns, PushKeyPredicates}
 import io.github.skewext.join.probe.PlanShuffledJoins
 import io.github.skewext.join.range.{DropRangeHints, PlanRangeJoins}
-import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy, PhysicalJoinRules}
+import io.github.skewext.join.{MultiFullJoin, MultiFullJoinStrategy}
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, RuleGroup, SkewConf}
 import io.github.skewext.rewrite.RewriteJoinChains

@@ -30,8 +30,7 @@ import org.apache.spark.util.collection.BitSet
 object PruneBucketsByKeys extends Rule[SparkPlan] with AliasHelper {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (conf.getConf(SkewConf.BUCKET_PRUNING) &&
-      conf.getConf(SkewConf.BUCKET_PRUNING_JOIN_KEYS) && conf.bucketingEnabled) {
+    if (conf.getConf(SkewConf.BUCKET_PRUNING) && conf.bucketingEnabled) {
       plan.transform { case join: BroadcastHashJoinExec => prune(join) }
     } else {
       plan

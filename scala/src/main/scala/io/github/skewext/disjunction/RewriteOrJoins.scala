@@ -1,8 +1,8 @@
 package io.github.skewext.disjunction
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.facts.{OpaqueSubquery, SafeToDuplicate, StableRows}
-import io.github.skewext.join.{EstimatedRows, PlanCopies}
+import io.github.skewext.facts.{SafeToDuplicate, StableRows}
+import io.github.skewext.join.{EstimatedRows, OpaqueSubquery, PlanCopies}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 

@@ -12,7 +12,9 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, PLAN_EXPRESSION, TreePattern}
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan}
 import org.apache.spark.sql.skewext.SqlInternals
+import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The result of a table function, as a relation. It is not a command: Spark runs a command as soon
@@ -131,4 +133,23 @@ private[skewext] object KeepCommonTables extends Rule[LogicalPlan] with RunsIfDi
       }
       ._2
   }
+}
+
+/**
+ * The result of a table function, computed when its rows are read.
+ *
+ * @param description the text in plans and in Spark's UI, without options, which may be secrets.
+ */
+private[function] class Finding(description: String, val schema: StructType)(
+    val rows: (SparkSession, Seq[DataFrame]) => Seq[InternalRow]) {
+  override def toString: String = description
+}
+
+private[function] object Finding {
+
+  /** A result that is one text of JSON. */
+  def json(description: String, column: String)(
+      text: (SparkSession, Seq[DataFrame]) => String): Finding =
+    new Finding(description, new StructType().add(column, StringType, nullable = false))(
+      (session, inputs) => Seq(InternalRow(UTF8String.fromString(text(session, inputs)))))
 }

@@ -25,3 +25,13 @@ private[skewext] object KeyColumn {
   private def fail(position: Int, has: String): Nothing =
     throw SqlInternals.analysisError(s"Input $position (counting from 0) has $has")
 }
+
+private[skewext] object BatchInputs {
+
+  /** Refuses streams. */
+  def check(inputs: Seq[LogicalPlan], what: String): Unit =
+    inputs.indices.find(inputs(_).isStreaming).foreach { i =>
+      throw SqlInternals.analysisError(
+        s"Input $i (counting from 0) is a streaming DataFrame; $what supports only batch inputs.")
+    }
+}

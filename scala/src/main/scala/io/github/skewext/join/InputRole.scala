@@ -82,3 +82,17 @@ object InputRole {
   def emitsNullKeys(roles: Seq[InputRole], i: Int): Boolean =
     roles(i).isShown && roles.indices.forall(j => j == i || !roles(j).isNeeded)
 }
+
+/**
+ * The name of a join type in messages. Spark has no name for the joins that it creates for
+ * `EXISTS`.
+ */
+object JoinTypeName {
+  def of(joinType: JoinType): String = joinType match {
+    case _: ExistenceJoin => "EXISTENCE"
+    case other => other.sql
+  }
+
+  /** For example, `left outer`. */
+  def lower(joinType: JoinType): String = of(joinType).toLowerCase(Locale.ROOT)
+}

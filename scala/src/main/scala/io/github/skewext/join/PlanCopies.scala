@@ -1,12 +1,13 @@
 package io.github.skewext.join
 
-import io.github.skewext.facts.{DropsRecords, OpaqueSubquery}
+import io.github.skewext.facts.DropsRecords
 import io.github.skewext.inputs.NewIds
 
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 
 /** Copies of the sides of a join, and unions, for plans that read a side several times. */
@@ -68,5 +69,32 @@ private[skewext] object PlanCopies {
     }
     val rows = if (shown.size == 1) shown.head else Union(shown)
     if (distinct.size == columns.size) rows else Project(columns, rows)
+  }
+}
+
+/**
+ * The plan of a subquery, hidden from Spark while it renews the column ids in a copy of the plan
+ * around it. If the optimizer has moved the predicates out of a correlated subquery, Spark renews
+ * the ids of the subquery's columns, but not those in the predicates. New ids are not needed here,
+ * because the plan around the subquery does not return its columns.
+ */
+private[skewext] case class OpaqueSubquery(plan: LogicalPlan) extends LeafNode {
+  override def output: Seq[Attribute] = plan.output
+}
+
+private[skewext] object OpaqueSubquery {
+
+  def hideIn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions {
+    // A subquery that still refers to outer columns needs their new ids.
+    case subquery: SubqueryExpression if !subquery.plan.containsPattern(OUTER_REFERENCE) =>
+      subquery.withNewPlan(OpaqueSubquery(subquery.plan))
+  }
+
+  def showIn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions {
+    case subquery: SubqueryExpression =>
+      subquery.plan match {
+        case OpaqueSubquery(hidden) => subquery.withNewPlan(hidden)
+        case _ => subquery
+      }
   }
 }

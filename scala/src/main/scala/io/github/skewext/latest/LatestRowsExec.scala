@@ -9,8 +9,10 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.{ClusteredDistribution, Distribution, Partitioning}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.window.{Partial, WindowGroupLimitExec}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
@@ -68,4 +70,26 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
 
   override protected def withNewChildInternal(newChild: SparkPlan): LatestRowsExec =
     copy(child = newChild)
+}
+
+/**
+ * Removes Spark's limit for each map task, and its sort, where the rows of a key are in one partition
+ * already, as above a join by the key. [[RewriteRowNumbers]] has left the limit.
+ */
+object DropGroupLimits extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp { case latest: LatestRowsExec =>
+    val kept = below(latest.child)
+    if (kept eq latest.child) latest else latest.withNewChildren(Seq(kept))
+  }
+
+  /** The child of latest rows that this rule leaves. */
+  def below(child: SparkPlan): SparkPlan = child match {
+    case limit: WindowGroupLimitExec if limit.mode == Partial =>
+      limit.child match {
+        case sort: SortExec if !sort.global => sort.child
+        case sorted => sorted
+      }
+    case other => other
+  }
 }

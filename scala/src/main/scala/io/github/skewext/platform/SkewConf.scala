@@ -21,11 +21,17 @@ object SkewConf {
     private[SkewConf] val modes = Set(Off, MultiJoin, All)
   }
 
+  private def setting(key: String, doc: String, since: String = "0.1.0") =
+    buildConf(key).doc(doc).version(since)
+
+  private def internal(key: String, doc: String, since: String = "0.1.0") =
+    setting(key, doc, since).internal()
+
   private def switch(key: String, doc: String, since: String = "0.1.0") =
-    buildConf(key).doc(doc).version(since).booleanConf.createWithDefault(true)
+    setting(key, doc, since).booleanConf.createWithDefault(true)
 
   private def internalSwitch(key: String, doc: String) =
-    buildConf(key).internal().doc(doc).version("0.1.0").booleanConf.createWithDefault(true)
+    internal(key, doc).booleanConf.createWithDefault(true)
 
   val ENABLED = switch(
     "spark.skewext.enabled",
@@ -33,12 +39,10 @@ object SkewConf {
       "that a query requests by name becomes Spark's own chain of two-way joins. As-of joins and " +
       "latest rows that are requested by name have no plan of Spark's, and remain.")
 
-  val EXCLUDED_RULES = buildConf("spark.skewext.excludedRules")
-    .doc("Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
-      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.")
-    .version("0.1.0")
-    .stringConf
-    .toSequence
+  val EXCLUDED_RULES = setting(
+    "spark.skewext.excludedRules",
+    "Names of rules of skewext to exclude, separated by commas. rules.md lists the names. " +
+      "Rules of the optimizer can also be excluded with spark.sql.optimizer.excludedRules.").stringConf.toSequence
     .createWithDefault(Nil)
 
   val JOIN_ENABLED = switch(
@@ -56,14 +60,12 @@ object SkewConf {
       "concerns.",
     since = "0.4.0")
 
-  val RANGE_JOIN_MIN_PAIRS = buildConf("spark.skewext.rangeJoin.minPairs")
-    .internal()
-    .doc(
-      "Number of pairs of rows, as Spark estimates them, from which a range join without a small " +
-        "side is cut into ranges of values. For that, a subquery reads the ends of both sides once " +
-        "more. Below it, each pair of partitions is joined.")
-    .version("0.4.0")
-    .longConf
+  val RANGE_JOIN_MIN_PAIRS = internal(
+    "spark.skewext.rangeJoin.minPairs",
+    "Number of pairs of rows, as Spark estimates them, from which a range join without a small " +
+      "side is cut into ranges of values. For that, a subquery reads the ends of both sides once " +
+      "more. Below it, each pair of partitions is joined.",
+    since = "0.4.0").longConf
     .checkValue(_ >= 0, "The number of pairs must not be negative.")
     .createWithDefault(100000000L)
 
@@ -88,35 +90,27 @@ object SkewConf {
       "spark.sql.optimizer.dynamicPartitionPruning.*, and rows by a bloom filter under those of " +
       "spark.sql.optimizer.runtime.bloomFilter.*.")
 
-  val MULTI_JOIN_GROUPING = buildConf("spark.skewext.multiJoin.grouping")
-    .internal()
-    .doc(
-      "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
-        "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
-        "and spills if necessary, from the start.")
-    .version("0.1.0")
-    .stringConf
+  val MULTI_JOIN_GROUPING = internal(
+    "spark.skewext.multiJoin.grouping",
+    "How a task of the multi-way join groups the rows of a key. 'hash' keeps rows in hash " +
+      "tables and switches to sorting when they exceed the memory of the task. 'sort' sorts, " +
+      "and spills if necessary, from the start.").stringConf
     .transform(_.toLowerCase(java.util.Locale.ROOT))
     .checkValues(Set("hash", "sort"))
     .createWithDefault("hash")
 
-  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.maxRowsInMemory")
-    .internal()
-    .doc("Number of rows that a task of the multi-way join keeps in hash tables before it " +
-      "switches to sorting, even if it has more memory.")
-    .version("0.1.0")
-    .longConf
+  val MULTI_JOIN_MAX_ROWS_IN_MEMORY = internal(
+    "spark.skewext.multiJoin.maxRowsInMemory",
+    "Number of rows that a task of the multi-way join keeps in hash tables before it " +
+      "switches to sorting, even if it has more memory.").longConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(Long.MaxValue)
 
-  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = buildConf("spark.skewext.multiJoin.groupRowsInMemory")
-    .internal()
-    .doc(
-      "Number of rows of one key and one input that a sorting task of the multi-way join " +
-        "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
-        "that Spark can spill. A larger number spills less and uses more heap.")
-    .version("0.1.0")
-    .intConf
+  val MULTI_JOIN_GROUP_ROWS_IN_MEMORY = internal(
+    "spark.skewext.multiJoin.groupRowsInMemory",
+    "Number of rows of one key and one input that a sorting task of the multi-way join " +
+      "keeps on the heap while it combines duplicate keys. Further rows go to memory pages " +
+      "that Spark can spill. A larger number spills less and uses more heap.").intConf
     .checkValue(_ > 0, "At least one row must be allowed.")
     .createWithDefault(4096)
 
@@ -125,13 +119,11 @@ object SkewConf {
     "When true, chains of Spark's full outer joins on one key are rewritten to one multi-way " +
       "join, and Spark's own as-of joins to skewext's.")
 
-  val LATEST_REWRITE = buildConf("spark.skewext.latest.rewrite.enabled")
-    .doc(
-      "When true, filters such as row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1 run as " +
-        "the operator of latest, which groups rows by k.")
-    .version("0.3.0")
-    .booleanConf
-    .createWithDefault(true)
+  val LATEST_REWRITE = switch(
+    "spark.skewext.latest.rewrite.enabled",
+    "When true, filters such as row_number() OVER (PARTITION BY k ORDER BY t DESC) = 1 run as " +
+      "the operator of latest, which groups rows by k.",
+    since = "0.3.0")
 
   val OR_JOIN_ENABLED = switch(
     "spark.skewext.orJoin.enabled",
@@ -140,35 +132,29 @@ object SkewConf {
       "keys. When false, Spark compares all pairs of rows.",
     since = "0.4.0")
 
-  val OR_JOIN_MIN_PAIRS = buildConf("spark.skewext.orJoin.minPairs")
-    .internal()
-    .doc(
-      "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins on " +
-        "equal keys. It is that for up to 300000 rows and their copies, and in proportion for " +
-        "more. Below it, comparing all pairs takes less time.")
-    .version("0.4.0")
-    .longConf
+  val OR_JOIN_MIN_PAIRS = internal(
+    "spark.skewext.orJoin.minPairs",
+    "Number of pairs of rows, as Spark estimates them, from which a join with OR runs as joins on " +
+      "equal keys. It is that for up to 300000 rows and their copies, and in proportion for " +
+      "more. Below it, comparing all pairs takes less time.",
+    since = "0.4.0").longConf
     .checkValue(_ >= 0, "The number of pairs must not be negative.")
     .createWithDefault(10000000L)
 
-  val SHUFFLE_ENABLED = buildConf("spark.skewext.shuffle.enabled")
-    .doc(
-      "When true, the exchanges directly below a join, an as-of join or latest write " +
-        "columns instead of rows, which takes less time and fewer bytes. They need hash " +
-        "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
-        "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
-        "explain shows the reason. Split joins read Spark's exchanges by the buffer. If " +
-        "spark.plugins names an accelerator, Spark's own exchanges run.")
-    .version("0.3.0")
-    .booleanConf
-    .createWithDefault(true)
+  val SHUFFLE_ENABLED = switch(
+    "spark.skewext.shuffle.enabled",
+    "When true, the exchanges directly below a join, an as-of join or latest write " +
+      "columns instead of rows, which takes less time and fewer bytes. They need hash " +
+      "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
+      "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
+      "explain shows the reason. Split joins read Spark's exchanges by the buffer. If " +
+      "spark.plugins names an accelerator, Spark's own exchanges run.",
+    since = "0.3.0")
 
-  val MULTI_JOIN_HASH_BITS = buildConf("spark.skewext.multiJoin.hashBits")
-    .internal()
-    .doc("Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
-      "for tests.")
-    .version("0.1.0")
-    .intConf
+  val MULTI_JOIN_HASH_BITS = internal(
+    "spark.skewext.multiJoin.hashBits",
+    "Number of bits of the key's 64-bit hash that are used. Fewer bits cause collisions, " +
+      "for tests.").intConf
     .checkValue(bits => bits >= 0 && bits <= 64, "Between 0 and 64.")
     .createWithDefault(64)
 
@@ -179,32 +165,26 @@ object SkewConf {
       "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
       "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
 
-  val SKEW_MAX_SLICES = buildConf("spark.skewext.skew.maxSlices")
-    .internal()
-    .doc("Largest number of slices of one skewed partition. Each slice is one task, which reads " +
-      "the other inputs of the partition again.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_MAX_SLICES = internal(
+    "spark.skewext.skew.maxSlices",
+    "Largest number of slices of one skewed partition. Each slice is one task, which reads " +
+      "the other inputs of the partition again.").intConf
     .checkValue(_ >= 2, "With fewer than two slices there is no split.")
     .createWithDefault(256)
 
-  val SKEW_MAX_REREAD_FACTOR = buildConf("spark.skewext.skew.maxRereadFactor")
-    .doc(
-      "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
-        "that one task would read. Each slice reads the other inputs of the partition again, " +
-        "and each task that shares the output of one map task reads all of that output. A " +
-        "larger value allows more slices, at the cost of more network and disk reads.")
-    .version("0.1.0")
-    .doubleConf
+  val SKEW_MAX_REREAD_FACTOR = setting(
+    "spark.skewext.skew.maxRereadFactor",
+    "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
+      "that one task would read. Each slice reads the other inputs of the partition again, " +
+      "and each task that shares the output of one map task reads all of that output. A " +
+      "larger value allows more slices, at the cost of more network and disk reads.").doubleConf
     .checkValue(_ >= 1, "A split never does less work than one task.")
     .createWithDefault(4.0)
 
-  val SKEW_MIN_GAIN = buildConf("spark.skewext.skew.minGain")
-    .internal()
-    .doc("Smallest expected gain of a split: the time of the longest task without the split, " +
-      "divided by that with the split. A larger value splits fewer partitions.")
-    .version("0.1.0")
-    .doubleConf
+  val SKEW_MIN_GAIN = internal(
+    "spark.skewext.skew.minGain",
+    "Smallest expected gain of a split: the time of the longest task without the split, " +
+      "divided by that with the split. A larger value splits fewer partitions.").doubleConf
     .checkValue(_ >= 1, "A split must not make the longest task longer.")
     .createWithDefault(1.5)
 
@@ -214,49 +194,43 @@ object SkewConf {
       "single task would take longest for this. These tasks read the skewed partition, slice by " +
       "slice, and the other inputs of the partition.")
 
-  val SKEW_OUTPUT_MODE = buildConf("spark.skewext.skew.outputSkew.mode")
-    .doc(
-      "Which joins are also split where a partition is small but produces a large output (a " +
-        "key with thousands of rows on both sides), or where its size on disk hides its row " +
-        "count because equal keys compress well. The map tasks of these joins sample the keys " +
-        "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
-        "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
-        "needs a session without an accelerator in spark.plugins.")
-    .version("0.3.0")
-    .stringConf
+  val SKEW_OUTPUT_MODE = setting(
+    "spark.skewext.skew.outputSkew.mode",
+    "Which joins are also split where a partition is small but produces a large output (a " +
+      "key with thousands of rows on both sides), or where its size on disk hides its row " +
+      "count because equal keys compress well. The map tasks of these joins sample the keys " +
+      "of one row in 64, which costs CPU time in every such join. 'multiJoin': multi-way " +
+      "joins and the joins of a MERGE. 'all': Spark's own joins, too. 'off': no join. It " +
+      "needs a session without an accelerator in spark.plugins.",
+    since = "0.3.0").stringConf
     .transform(mode => OutputSkew.modes.find(_.equalsIgnoreCase(mode)).getOrElse(mode))
     .checkValues(OutputSkew.modes)
     .createWithDefault(OutputSkew.MultiJoin)
 
-  val SKEW_OUTPUT_SAMPLE_EVERY = buildConf("spark.skewext.skew.output.sampleEvery")
-    .internal()
-    .doc("One row in this many is sampled. A smaller number suits tests with few rows.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_OUTPUT_SAMPLE_EVERY = internal(
+    "spark.skewext.skew.output.sampleEvery",
+    "One row in this many is sampled. A smaller number suits tests with few rows.").intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(64)
 
-  val SKEW_JOIN_MAX_BROADCAST = buildConf("spark.skewext.skewJoin.maxBroadcastBytes")
-    .doc(
-      "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
-        "estimates when it plans the query. In adaptive execution it also limits the size in " +
-        "memory when the driver has built the broadcast. A larger value uses more memory in " +
-        "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
-    .version("0.1.0")
+  val SKEW_JOIN_MAX_BROADCAST = setting(
+    "spark.skewext.skewJoin.maxBroadcastBytes",
+    "Largest size of a side that skew_join broadcasts. It limits the size that Spark " +
+      "estimates when it plans the query. In adaptive execution it also limits the size in " +
+      "memory when the driver has built the broadcast. A larger value uses more memory in " +
+      "the driver and in every executor. spark.driver.maxResultSize applies in any case.")
     .bytesConf(ByteUnit.BYTE)
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
-  val SKEW_JOIN_SAMPLE_ROWS = buildConf("spark.skewext.skewJoin.sampleRows")
-    .doc(
-      "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
-        "keys, in a small job. It samples only if partitions cannot be split at run time and " +
-        "neither side is small enough to broadcast, and only tables and files, with or without " +
-        "filters. The sample contains the first rows of up to eight partitions. A larger " +
-        "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
-        "sampling.")
-    .version("0.1.0")
-    .intConf
+  val SKEW_JOIN_SAMPLE_ROWS = setting(
+    "spark.skewext.skewJoin.sampleRows",
+    "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
+      "keys, in a small job. It samples only if partitions cannot be split at run time and " +
+      "neither side is small enough to broadcast, and only tables and files, with or without " +
+      "filters. The sample contains the first rows of up to eight partitions. A larger " +
+      "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
+      "sampling.").intConf
     .checkValue(_ >= 0, "The number of rows must not be negative.")
     .createWithDefault(100000)
 
@@ -270,18 +244,10 @@ object SkewConf {
     "When true, filters on all bucket columns of a table prune its buckets, for any number of " +
       "bucket columns. Stock Spark prunes only tables with one bucket column.")
 
-  val BUCKET_PRUNING_JOIN_KEYS = internalSwitch(
-    "spark.skewext.bucket.pruning.joinKeys.enabled",
-    "When true, the keys of the broadcast side of a join prune the buckets of the other side, " +
-      "if rows without a match are not in the result. It needs adaptive execution, which plans " +
-      "the join after the broadcast.")
-
-  val BUCKET_PRUNING_MAX_VALUES = buildConf("spark.skewext.bucket.pruning.maxValues")
-    .internal()
-    .doc("Largest number of combinations of values of the bucket columns, or of keys of the " +
-      "broadcast side, for which buckets are pruned. With more, all buckets are read.")
-    .version("0.1.0")
-    .intConf
+  val BUCKET_PRUNING_MAX_VALUES = internal(
+    "spark.skewext.bucket.pruning.maxValues",
+    "Largest number of combinations of values of the bucket columns, or of keys of the " +
+      "broadcast side, for which buckets are pruned. With more, all buckets are read.").intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(10000)
 

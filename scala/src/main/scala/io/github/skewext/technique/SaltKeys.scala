@@ -3,7 +3,9 @@ package io.github.skewext.technique
 import io.github.skewext.platform.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern.FILTER
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.IntegerType
 
@@ -41,4 +43,18 @@ object SaltKeys {
 
   def newColumns(): Seq[Attribute] =
     Seq("cell", "kind").map(AttributeReference(_, IntegerType, nullable = false)())
+}
+
+/**
+ * Pushes predicates on one side of a salted join below its salts, towards the scan. All copies of a
+ * row are equal to it, also those that are markers.
+ */
+object PushThroughSaltKeys extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.transformDownWithPruning(_.containsPattern(FILTER)) {
+      case Filter(condition, salts: SaltKeys)
+          if condition.deterministic && condition.references.subsetOf(salts.child.outputSet) =>
+        salts.copy(child = Filter(condition, salts.child))
+    }
 }

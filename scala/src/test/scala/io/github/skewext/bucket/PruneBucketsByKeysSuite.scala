@@ -132,7 +132,7 @@ class PruneBucketsByKeysSuite extends BucketScanTest {
     checkNot(f.limit(250).join(broadcast(d), Seq("a", "b")))
     val df = f.join(broadcast(d), Seq("a", "b"))
     for (off <- Seq(
-        SkewConf.BUCKET_PRUNING_JOIN_KEYS.key -> "false",
+        SkewConf.EXCLUDED_RULES.key -> "PruneBucketsByKeys",
         SkewConf.BUCKET_PRUNING.key -> "false",
         SkewConf.BUCKET_PRUNING_MAX_VALUES.key -> "2",
         Static)) {

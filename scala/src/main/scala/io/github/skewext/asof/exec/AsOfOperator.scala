@@ -7,10 +7,12 @@ import io.github.skewext.join.exec.CombinationCodegen
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.{GroupingSettings, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 
+import org.apache.spark.TaskContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 
 /**
@@ -44,10 +46,6 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
     "numMatches" -> SQLMetrics.createMetric(sparkContext, "number of matched versions"),
     "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"))
 
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
-
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
   override protected def outputColumns: Seq[Expression] = allColumnExpressions
 
   protected def allColumnExpressions: Seq[Expression] =
@@ -56,7 +54,7 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
       (a, ordinal) <- child.output.zipWithIndex
     } yield InputColumn(i, ordinal, a.dataType, a.nullable || (i > 0 && !inner))
 
-  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     val byHash = groupsByHash
     val inputs =
       if (byHash) inputRows else inputRows.zipWithIndex.map((sorted _).tupled)
@@ -127,4 +125,21 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
   override def simpleString(maxFields: Int): String =
     s"$nodeName ${MultiAsOfJoin.describe(keys.head, times.head, matches, inner)}" +
       WholeReason.suffix(this)
+}
+
+/** Sorts the rows of each partition by Spark's external sorter, and reports what it spills. */
+private[skewext] object SortedRows {
+
+  /** @param input the plan of the rows, which may have other reads. */
+  def apply(order: Seq[SortOrder], input: SparkPlan, spillSize: SQLMetric)(
+      rows: RDD[InternalRow]): RDD[InternalRow] = {
+    val sort = SortExec(order, global = false, input)
+    rows.mapPartitions { unsorted =>
+      val metrics = TaskContext.get().taskMetrics()
+      val spilled = metrics.memoryBytesSpilled
+      val sorted = sort.createSorter().sort(unsorted.asInstanceOf[Iterator[UnsafeRow]])
+      spillSize += metrics.memoryBytesSpilled - spilled
+      sorted
+    }
+  }
 }

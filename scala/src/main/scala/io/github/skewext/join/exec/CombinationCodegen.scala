@@ -16,10 +16,12 @@ import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, SparkPlan, 
  */
 private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport {
 
-  /** The join's output, as an RDD of [[InputRows]]. */
-  protected def combinations: RDD[InternalRow]
+  /** The output rows, or the [[InputRows]] from which they are built. */
+  protected def joined(makesRows: Boolean): RDD[InternalRow]
 
-  /** The class of the rows in that RDD. */
+  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
+
+  /** The class of the [[InputRows]]. */
   protected def combinationClass: Class[_ <: InputRows] = classOf[InputRows]
 
   /** The output's columns, over [[InputRows]]. */
@@ -36,7 +38,7 @@ private[skewext] trait CombinationCodegen extends SparkPlan with CodegenSupport 
     case _ => true
   }
 
-  override def inputRDDs(): Seq[RDD[InternalRow]] = Seq(combinations)
+  override def inputRDDs(): Seq[RDD[InternalRow]] = Seq(joined(makesRows = false))
 
   override def needCopyResult: Boolean = false
 

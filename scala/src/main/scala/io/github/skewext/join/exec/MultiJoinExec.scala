@@ -6,8 +6,6 @@ import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 import io.github.skewext.shuffle.ReadsBulkRows
 
-import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
@@ -35,13 +33,6 @@ abstract class MultiJoinExec
 
   /** Whether rows with a null key may be in any partition, see [[SpreadNullKeys]]. */
   def spreadNullKeys: Boolean
-
-  /** The output rows, or the [[InputRows]] from which they are built. */
-  protected def joined(makesRows: Boolean): RDD[InternalRow]
-
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
-
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
 
   override def output: Seq[Attribute] = allColumns
 

@@ -60,10 +60,6 @@ case class BuildProbeJoinExec(
     "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"),
     "peakMemory" -> SQLMetrics.createSizeMetric(sparkContext, "peak memory"))
 
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
-
   /**
    * The range in the condition. It is computed here, because rules replace parts of the join, such as
    * its keys.
@@ -73,7 +69,7 @@ case class BuildProbeJoinExec(
       .filter(_ => conf.getConf(SkewConf.RANGE_JOIN_ENABLED))
       .flatMap(RangeMatch.besideKeys(_, sides.map(_.outputSet)))
 
-  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     val inputs = sides.map(_.execute())
     new MultiZipRDD[InternalRow](
       sparkContext,

@@ -73,11 +73,7 @@ case class BroadcastRangeJoinExec(
     Seq(UnspecifiedDistribution, UnspecifiedDistribution)
       .updated(build, BroadcastDistribution(mode))
 
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
-
-  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     val relation = broadcast.executeBroadcast[Array[InternalRow]]()
     val work = task(build, makesRows)
     def ofStreamed =

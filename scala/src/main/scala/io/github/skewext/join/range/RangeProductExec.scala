@@ -27,11 +27,7 @@ case class RangeProductExec(left: SparkPlan, right: SparkPlan, condition: Option
 
   override lazy val metrics: Map[String, SQLMetric] = pairMetrics
 
-  override protected def combinations: RDD[InternalRow] = joined(makesRows = false)
-
-  override protected def doExecute(): RDD[InternalRow] = joined(makesRows = true)
-
-  private def joined(makesRows: Boolean): RDD[InternalRow] = {
+  override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
     val work = task(build = 1, makesRows)
     val ofRight = boundEnds(1)
     val maxRows = conf.getConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY)

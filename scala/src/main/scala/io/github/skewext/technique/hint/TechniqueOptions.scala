@@ -5,6 +5,7 @@ import java.util.Locale
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -57,4 +58,71 @@ object TechniqueOptions {
   }
 
   val HotKeys = "hot_keys"
+}
+
+/**
+ * The options of the technique `adaptive`: settings for the split of one join. None is an option
+ * that is not given.
+ */
+case class AdaptiveOptions(
+    factor: Option[Double],
+    thresholdBytes: Option[Long],
+    sliceBytes: Option[Long],
+    maxSlices: Option[Int],
+    maxRereadFactor: Option[Double],
+    minGain: Option[Double])
+
+object AdaptiveOptions {
+
+  private val Factor = "factor"
+  private val Threshold = "threshold"
+  private val SliceBytes = "slice_bytes"
+  private val MaxSlices = "max_slices"
+  private val MaxReread = "max_reread_factor"
+  private val MinGain = "min_gain"
+
+  val names: Seq[String] = Seq(Factor, Threshold, SliceBytes, MaxSlices, MaxReread, MinGain)
+
+  /** Throws an error for an option with a wrong value. */
+  def of(options: TechniqueOptions): AdaptiveOptions = AdaptiveOptions(
+    factor = options.double(Factor, least = 1),
+    thresholdBytes = options.bytes(Threshold),
+    sliceBytes = options.bytes(SliceBytes),
+    maxSlices = options.int(MaxSlices, 2, Int.MaxValue),
+    maxRereadFactor = options.double(MaxReread, least = 1),
+    minGain = options.double(MinGain, least = 1))
+}
+
+/**
+ * A key with many rows.
+ *
+ * @param values a literal for every key column.
+ * @param leftShare rows with this key on the left, as a fraction of the rows of both sides; None if
+ *                  the caller named the key, so that its rows were not counted.
+ * @param rightShare the same for the right side.
+ */
+case class HotKey(
+    values: Seq[Expression],
+    leftShare: Option[Double] = None,
+    rightShare: Option[Double] = None) {
+
+  /** Rows with this key on both sides, as a fraction of all rows; None if not counted. */
+  def share: Option[Double] = for (left <- leftShare; right <- rightShare) yield left + right
+
+  override def toString: String = values.mkString("(", ", ", ")")
+}
+
+object HotKey {
+
+  /**
+   * The keys with more than a share of all rows on one of the sides.
+   *
+   * @param rows the number of rows of both sides.
+   * @param keys each key with its number of rows on the left and on the right.
+   */
+  def above(share: Double, rows: Double, keys: Seq[(Seq[Expression], Seq[Double])]): Seq[HotKey] =
+    for {
+      (key, counts) <- keys
+      Seq(left, right) = counts.map(_ / math.max(1.0, rows)) if math.max(left, right) > share
+    } yield HotKey(key, Some(left), Some(right))
 }
