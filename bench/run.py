@@ -15,15 +15,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from subprocess import CalledProcessError
-from typing import Any, Callable
+from typing import Any
 
 import plan_time
 from harness import facts, report, sessions, worker
 from harness.alone import alone
 from harness.case import FULL_ROWS, QUICK_ROWS, Case
 from harness.cases import CASES, select
-from harness.measure import Options, measure, progress
+from harness.measure import Options, available, measure, progress
 from harness.peers import PACKAGES
 from harness.pool import Pool, SessionLostError
 from harness.sessions import SessionSpec
@@ -87,10 +86,10 @@ def main(arguments: list[str]) -> int:
 def _run(options: argparse.Namespace, cache: Path) -> int:
     wanted = [VARIANTS[v] for case in options.selected for v in options.only or case.variants]
     if any(variant.family == DUCKDB for variant in wanted):
-        _fetch(sessions.fetch_duckdb, cache)
+        available(sessions.fetch_duckdb, cache)
     has_peers = not options.no_peers and any(variant.family in PACKAGES for variant in wanted)
     has_comet = not options.no_comet and any(variant.session == "comet" for variant in wanted)
-    comet_jar = _fetch(sessions.fetch_comet, cache) if has_comet else ""
+    comet_jar = available(sessions.fetch_comet, cache) if has_comet else ""
     spec = SessionSpec(
         cache,
         options.cores,
@@ -103,7 +102,7 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
         rows=options.rows or (FULL_ROWS if options.full else QUICK_ROWS),
         rounds=options.rounds,
         comet=bool(comet_jar),
-        peers=has_peers and bool(_fetch(sessions.fetch_peers, cache)),
+        peers=has_peers and bool(available(sessions.fetch_peers, cache)),
         only=options.only,
         look=not options.full,
     )
@@ -132,15 +131,6 @@ def _run(options: argparse.Namespace, cache: Path) -> int:
             failures += len(found["problems"])
     progress(f"{(time.monotonic() - began) / 60:.1f} min; bench/summary.py makes tables of it")
     return 1 if failures else 0
-
-
-def _fetch(get: Callable[[Path], Path], cache: Path) -> str:
-    """The path of a file from a package registry; empty, with a message, if it is not available."""
-    try:
-        return str(get(cache))
-    except (OSError, CalledProcessError) as error:
-        progress(f"{get.__name__}: {error}")
-        return ""
 
 
 def _run_case(case: Case, spec: SessionSpec, how: Options, pool: Pool) -> dict[str, Any]:

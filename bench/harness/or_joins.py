@@ -7,47 +7,116 @@ one in ten no number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
-from harness.questions import OURS, Question, Way, described
+from harness.questions import Question, Way, described
 
 _ROWS = 20_000
 """Of a scale factor, in each table."""
 
-WAYS = ("stock", "ours")
+#: How many times as many rows the large tables have.
+LARGE = 15
+
+_WAYS = ("stock", "by-hand", "ours", "duckdb")
+_LARGE_WAYS = ("by-hand", "ours")
 
 _PAIRS = {"BroadcastNestedLoopJoin", "CartesianProduct"}
 
-_ON = "a.email = b.email OR a.phone = b.phone"
+_KEYS = ("a.email = b.email", "a.phone = b.phone")
+_THREE = (*_KEYS, "a.id = b.v")
+_ON = " OR ".join(_KEYS)
+_COLUMNS = "a.*, b.id AS other, b.v AS w"
+_ONLY_A = "a.*, CAST(NULL AS BIGINT) AS other, CAST(NULL AS BIGINT) AS w"
+_ONLY_B = (
+    "CAST(NULL AS BIGINT) AS id, CAST(NULL AS STRING) AS email, CAST(NULL AS BIGINT) AS phone, "
+    "CAST(NULL AS BIGINT) AS v, b.id AS other, b.v AS w"
+)
 
-#: Name, what it is, query.
+
+def _union(*queries: str) -> str:
+    return " UNION ALL ".join(queries)
+
+
+def _inner(columns: str, keys: tuple[str, ...], more: str = "") -> str:
+    """A join for each part, without the pairs of the parts before."""
+    return _union(
+        *(
+            f"SELECT {columns} FROM a JOIN b ON {key}{more}"
+            + "".join(f" AND ({before}) IS NOT TRUE" for before in keys[:n])
+            for n, key in enumerate(keys)
+        )
+    )
+
+
+def _none(columns: str, one: str = "a", other: str = "b") -> str:
+    """The rows of a side without a match."""
+    antis = (f"LEFT ANTI JOIN {other} ON {key}" for key in _KEYS)
+    return f"SELECT {columns} FROM {one} {' '.join(antis)}"
+
+
+_EXISTS = _union(
+    f"SELECT a.* FROM a LEFT SEMI JOIN b ON {_KEYS[0]}",
+    f"SELECT a.* FROM a LEFT ANTI JOIN b ON {_KEYS[0]} LEFT SEMI JOIN b ON {_KEYS[1]}",
+)
+
+#: Name, what it is, query, the query by hand.
 _QUERIES = (
-    ("inner", "inner join", f"SELECT a.*, b.id AS other, b.v AS w FROM a JOIN b ON {_ON}"),
+    (
+        "inner",
+        "inner join",
+        f"SELECT {_COLUMNS} FROM a JOIN b ON {_ON}",
+        _inner(_COLUMNS, _KEYS),
+    ),
     (
         "inner-three",
         "inner join with three parts and another condition",
-        f"SELECT a.id, b.id AS other FROM a JOIN b ON ({_ON} OR a.id = b.v) AND a.v < b.v",
+        f"SELECT a.id, b.id AS other FROM a JOIN b ON ({' OR '.join(_THREE)}) AND a.v < b.v",
+        _inner("a.id, b.id AS other", _THREE, " AND a.v < b.v"),
     ),
-    ("left", "left join", f"SELECT a.*, b.id AS other, b.v AS w FROM a LEFT JOIN b ON {_ON}"),
-    ("full", "full join", f"SELECT a.*, b.id AS other, b.v AS w FROM a FULL JOIN b ON {_ON}"),
-    ("exists", "EXISTS", f"SELECT * FROM a WHERE EXISTS (SELECT * FROM b WHERE {_ON})"),
-    ("not-exists", "NOT EXISTS", f"SELECT * FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE {_ON})"),
+    (
+        "left",
+        "left join",
+        f"SELECT {_COLUMNS} FROM a LEFT JOIN b ON {_ON}",
+        _union(_inner(_COLUMNS, _KEYS), _none(_ONLY_A)),
+    ),
+    (
+        "full",
+        "full join",
+        f"SELECT {_COLUMNS} FROM a FULL JOIN b ON {_ON}",
+        _union(_inner(_COLUMNS, _KEYS), _none(_ONLY_A), _none(_ONLY_B, "b", "a")),
+    ),
+    (
+        "exists",
+        "EXISTS",
+        f"SELECT * FROM a WHERE EXISTS (SELECT * FROM b WHERE {_ON})",
+        _EXISTS,
+    ),
+    (
+        "not-exists",
+        "NOT EXISTS",
+        f"SELECT * FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE {_ON})",
+        _none("a.*"),
+    ),
 )
 
 
 @dataclass(frozen=True)
 class OrJoin(Question):
-    """A join with OR, whose plan compares all pairs in stock Spark, and no pairs in ours."""
+    """A join with OR, whose plan compares all pairs in stock Spark only."""
 
     def problem(self, way: Way, joins: Mapping[str, int]) -> str | None:
         """What is wrong with a plan."""
         pairs = _PAIRS & set(joins)
-        if bool(pairs) == (way.join == OURS):
+        if bool(pairs) != (way.name == "stock"):
             return f"the plan has {described(joins)}"
-        return None
+        return super().problem(way, joins)
+
+
+def _rows(scale: float) -> int:
+    return max(1, round(_ROWS * scale))
 
 
 def generate(scale: float, folder: Path) -> Path:
@@ -56,7 +125,7 @@ def generate(scale: float, folder: Path) -> Path:
     if last.exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    rows = max(1, round(_ROWS * scale))
+    rows = _rows(scale)
     with duckdb.connect() as connection:
         for seed, name in enumerate(("a", "b")):
             making = folder / f"{name}.making"
@@ -78,6 +147,34 @@ def _table(seed: int, rows: int) -> str:
     )
 
 
-def joins(data: Path, conf: dict[str, str]) -> list[Question]:
+def joins(data: Path, scale: float, conf: dict[str, str]) -> list[Question]:
     """The queries."""
-    return [OrJoin(name, about, sql, data, conf, ways=WAYS) for name, about, sql in _QUERIES]
+    rows = _rows(scale)
+    return [
+        OrJoin(
+            name,
+            about,
+            sql,
+            data,
+            conf,
+            # Polars' joins with other conditions than equal keys are inner ones.
+            ways=(*_WAYS, "polars") if "inner" in name else _WAYS,
+            by_hand=by_hand,
+            pairs=rows * rows,
+        )
+        for name, about, sql, by_hand in _QUERIES
+    ]
+
+
+def large_joins(data: Path, scale: float, conf: dict[str, str]) -> list[Question]:
+    """The same over large tables, of which stock Spark would compare all pairs for an hour."""
+    return [
+        replace(
+            question,
+            name=f"{question.name}-large",
+            about=f"{question.about}, {LARGE} times the rows",
+            ways=_LARGE_WAYS,
+            smaller=question.name,
+        )
+        for question in joins(data, LARGE * scale, conf)
+    ]

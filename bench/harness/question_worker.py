@@ -36,13 +36,14 @@ def answer(sql: str, data: Path, conf: dict[str, str], analyzed: bool) -> Json:
     def run() -> Json:
         _open(data, conf, analyzed)
         begin = time.perf_counter()
-        found = _sums(Session.spark.sql(sql))
+        found = sums(Session.spark.sql(sql))
         return {**found, "seconds": round(time.perf_counter() - begin, 3)}
 
     return reported(run)
 
 
-def _sums(frame: DataFrame) -> Json:
+def sums(frame: DataFrame) -> Json:
+    """The answer of a query, as sums."""
     # Names may be there twice.
     frame = frame.toDF(*(f"c{n}" for n in range(len(frame.columns))))
     floating = [name for name, kind in frame.dtypes if kind in ("double", "float")]

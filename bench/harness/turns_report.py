@@ -76,9 +76,29 @@ def rows(questions: dict[str, Json]) -> list[list[str]]:
 
 
 def describe(questions: dict[str, Json]) -> str:
-    """The same as text, and all problems."""
+    """The same as text, the estimates, and all problems."""
     problems = [f"PROBLEM {problem}" for each in questions.values() for problem in each["problems"]]
-    return "\n".join([as_text(rows(questions)), *problems])
+    return "\n".join([as_text(rows(questions)), *estimates(questions), *problems])
+
+
+def estimates(questions: dict[str, Json]) -> list[str]:
+    """The times of stock Spark for queries that it does not run, by pairs of smaller queries."""
+    found = []
+    for name, each in questions.items():
+        smaller = questions.get(each["smaller"], {})
+        seconds, ours = _median(smaller, "stock"), _median(each, "ours")
+        if seconds and ours:
+            estimate = seconds * each["pairs"] / smaller["pairs"]
+            found.append(
+                f"{name}: {estimate:.0f} s of stock by the pairs of {each['smaller']}, "
+                f"{estimate / ours:.0f} times ours"
+            )
+    return found
+
+
+def _median(question: Json, way: str) -> float | None:
+    found: float | None = question.get("ways", {}).get(way, {}).get("median")
+    return found
 
 
 def _total_rows(

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from fnmatch import fnmatch
 from pathlib import Path
-from subprocess import CalledProcessError
 from typing import Any
 
 from harness import facts, sessions, worker
 from harness.alone import alone
-from harness.measure import progress
+from harness.measure import available, progress
 from harness.pool import Pool
 from harness.questions import WAYS, Question, Way
 from harness.report import as_json
@@ -29,9 +28,17 @@ BROADCAST_BYTES = 10 * 2**20
 
 Groups = dict[str, list[Question]]
 
+_FETCHES = {"duckdb": sessions.fetch_duckdb, "polars": sessions.fetch_polars}
 
-def parse(name: str, about: str | None, scale: float, arguments: list[str]) -> argparse.Namespace:
-    """Read the command line; `scale` is the usual scale factor."""
+
+def parse(
+    name: str,
+    about: str | None,
+    scale: float,
+    arguments: list[str],
+    ways: str = "stock,stock-hash,ours",
+) -> argparse.Namespace:
+    """Read the command line; `scale` is the usual scale factor, `ways` the usual ways."""
     parser = argparse.ArgumentParser(
         prog=f"bench/{name}.py",
         description=about,
@@ -46,11 +53,7 @@ def parse(name: str, about: str | None, scale: float, arguments: list[str]) -> a
     add("--rounds", type=int, default=3, help="counted rounds after the warm-up (3)")
     add("--no-warm-up", action="store_true", help="the check of the answer is the only warm-up")
     add("--no-broadcast", action="store_true", help="without broadcasts")
-    add(
-        "--ways",
-        default="stock,stock-hash,ours",
-        help="of stock,stock-hash,ours,comet (%(default)s)",
-    )
+    add("--ways", default=ways, help=f"of {','.join(WAYS)} (%(default)s)")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="setting of ours")
     add("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting for all")
     add("--cores", type=int, default=os.cpu_count() or 1, help="cores for Spark (all)")
@@ -105,8 +108,10 @@ def _is_in(name: str, patterns: Iterable[str]) -> bool:
 
 def _run(name: str, options: argparse.Namespace, groups: Groups, whole: list[str]) -> int:
     ways = _ways(options)
-    jar = _comet(options.cache) if any(way.session == "comet" for way in ways) else ""
+    has_comet = any(way.session == "comet" for way in ways)
+    jar = available(sessions.fetch_comet, options.cache) if has_comet else ""
     ways = [way for way in ways if way.session != "comet" or jar]
+    ways = [way for way in ways if not way.engine or available(_FETCHES[way.engine], options.cache)]
     conf = dict(setting.split("=", 1) for setting in options.conf)
     spec = SessionSpec(options.cache, options.cores, options.heap, conf, jar)
     suffix = "-no-broadcast" if options.no_broadcast else ""
@@ -121,7 +126,7 @@ def _run(name: str, options: argparse.Namespace, groups: Groups, whole: list[str
             measured = found["groups"].setdefault(group, {})
             for question in questions:
                 # A part of the rows says which are right only if their order is that of all rows.
-                measured[question.name] = turns.measure(question, without_limit(question.sql))
+                measured[question.name] = turns.measure(question, without_limit)
                 _write(path, found)
     for group, measured in found["groups"].items():
         if measured:
@@ -174,11 +179,3 @@ def _write(path: Path, found: dict[str, Any]) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(as_json(found), encoding="utf-8")
-
-
-def _comet(cache: Path) -> str:
-    try:
-        return str(sessions.fetch_comet(cache))
-    except (OSError, CalledProcessError) as error:
-        progress(f"without Comet: {error}")
-        return ""

@@ -7,9 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import blocks, cliffs, question_worker, task_report, tpc, tpch_joins, turns_report
+from harness import (
+    blocks,
+    cliffs,
+    engines,
+    or_joins,
+    question_worker,
+    ranges,
+    task_report,
+    tpc,
+    tpch_joins,
+    turns_report,
+)
 from harness.pool import Pool
 from harness.questions import WAYS, Question, described, family, is_join
+from harness.sessions import SessionSpec
 from harness.turns import Turns, same_answer
 from harness.worker import Session
 from pyspark.sql import SparkSession
@@ -42,7 +54,7 @@ class Sessions(Pool):
 
 def measured(sessions: Sessions, question: Question = _JOIN) -> dict[str, Any]:
     ways = [WAYS["stock"], WAYS["ours"]]
-    return Turns(sessions, ways, rounds=2, warm_up=True).measure(question, question.sql)
+    return Turns(sessions, ways, rounds=2, warm_up=True).measure(question, str)
 
 
 def test_ways_take_turns_and_pairs_are_compared() -> None:
@@ -66,6 +78,20 @@ def test_another_answer_or_plan_is_a_problem() -> None:
         "join: ours: the plan has 1 SortMergeJoin for ours",
         "join: stock: the plan has joins of ours: 1 MultiFullJoin",
     ]
+
+
+def test_the_time_of_stock_is_estimated_by_pairs_of_a_smaller_query() -> None:
+    def found(pairs: int, smaller: str, **medians: float) -> dict[str, Any]:
+        ways = {way: {"median": seconds} for way, seconds in medians.items()}
+        return {"pairs": pairs, "smaller": smaller, "ways": ways}
+
+    questions = {
+        "small": found(100, "", stock=3.0, ours=1.0),
+        "large": found(2000, "small", ours=2.0),
+        "alone": found(2000, "missing", ours=2.0),
+    }
+    (line,) = turns_report.estimates(questions)
+    assert line == "large: 60 s of stock by the pairs of small, 30 times ours"
 
 
 def test_answers_may_differ_in_the_last_digits_of_floats() -> None:
@@ -129,6 +155,32 @@ def test_single_joins_have_the_plans_of_their_ways(session: SparkSession, tmp_pa
             assert question.problem(way, found["joins"]) is None, found
         assert answers[0]["rows"] > 0
         assert same_answer(answers[0], answers[1]) and same_answer(answers[0], answers[2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", ["ranges", "or joins"])
+def test_all_ways_give_the_same_answer(
+    session: SparkSession, tmp_path: Path, of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "spec", SessionSpec(tmp_path, 1, "1g"), raising=False)
+    monkeypatch.setattr(engines, "answer_file", lambda _, engine: str(tmp_path / engine))
+    if of == "ranges":
+        questions = ranges.questions(ranges.generate(0.02, tmp_path), {})
+    else:
+        questions = or_joins.joins(or_joins.generate(0.02, tmp_path), 0.02, {})
+    rows: list[int] = []
+    for question in questions:
+        answers = {
+            way: question_worker.answer(
+                question.text(WAYS[way]), tmp_path, question.settings(WAYS[way]), False
+            )
+            for way in ("by-hand", "ours")
+        }
+        answers["duckdb"] = engines.answer("duckdb", question.sql, tmp_path, {}, False)
+        rows.append(answers["ours"]["rows"])
+        for way, found in answers.items():
+            assert same_answer(found, answers["ours"]), (question, way, answers)
+    assert sum(rows) > 1000, rows
 
 
 @pytest.mark.slow
