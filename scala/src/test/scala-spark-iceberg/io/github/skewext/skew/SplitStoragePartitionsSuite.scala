@@ -5,8 +5,11 @@ import io.github.skewext.join.exec.{AlignPartitionsExec, MultiFullJoinExec}
 import io.github.skewext.merge.MergeTest
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.run.SplitJoinExec
+import io.github.skewext.skew.split.StorageSource
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.execution.PartialReducerPartitionSpec
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 
@@ -68,6 +71,31 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
     }
     checkFiles(fullJoin("k")(byKey(1), byKey(2), byKey.head))
     inGeneratedCode(checkFiles(fullJoin("k")(byKey: _*)))
+  }
+
+  test("a file counts by its share of the table's bytes") {
+    create("u", "k", Hot)
+    // One file is as large as several others.
+    val rows = spark.range(1000, 3000, 1, 1).selectExpr("3L AS k", "hash(id) * 1L AS v_u")
+    rows.writeTo("ice.db.split_u").append()
+    val df = fullJoin("k")(spark.table("ice.db.split_u"), byKey(2))
+    val split = checkFiles(df)
+    val Seq(hot) = split.collect {
+      case a: AlignPartitionsExec if a.output.exists(_.name == "v_u") => a
+    }
+    assert(hot.specs.nonEmpty, split)
+    val Some(scan) = hot.collectFirst { case scan: BatchScanExec => scan }
+    val Some(source) = StorageSource.of(hot.copy(child = scan, specs = Nil), sliceable = true)
+    val value = source.bytes.indexOf(source.bytes.max)
+    val bytes = source.blocks(value).map(_.bytes)
+    assert(bytes.max > 3 * bytes.sorted.apply(bytes.size / 2), bytes)
+    val large = bytes.indexOf(bytes.max)
+    val (alone, others) = hot.specs
+      .collect { case part: PartialReducerPartitionSpec if part.reducerIndex == value => part }
+      .partition(part => part.startMapIndex <= large && large < part.endMapIndex)
+    def files(part: PartialReducerPartitionSpec) = part.endMapIndex - part.startMapIndex
+    assert(alone.nonEmpty && others.nonEmpty, hot.specs)
+    assert(alone.map(files).max < others.map(files).max, s"${hot.specs} $bytes")
   }
 
   test("other roles", Slow) {

@@ -13,24 +13,23 @@ import org.apache.spark.sql.skewext.{KeyedPartitions, PartitionValues}
 /**
  * The partitions that a table has in its storage as a source that a join can read in slices. A
  * split of the scan, which is some files or a part of one, corresponds to the block of a map task
- * in a shuffle. Scans do not report how large a split is, so each counts as the average one.
+ * in a shuffle.
  *
  * @param node the scan, or the node with its partitions that is replaced for other reads.
  * @param aligned the node with the partitions that each task reads.
- * @param splits the number of splits of each partition value.
+ * @param splits the bytes of the splits of each partition value.
  */
 private[skewext] case class StorageSource(
     node: SparkPlan,
     aligned: AlignPartitionsExec,
-    splits: IndexedSeq[Int],
-    splitBytes: Long,
+    splits: IndexedSeq[IndexedSeq[Long]],
     sliceable: Boolean)
     extends FilesSource {
 
-  override def bytes: IndexedSeq[Long] = splits.map(_ * splitBytes)
+  override def bytes: IndexedSeq[Long] = splits.map(_.sum)
 
   override def blocks(partition: Int): Seq[MapBlocks] =
-    (0 until splits(partition)).map(i => MapBlocks(i, i + 1, splitBytes))
+    splits(partition).zipWithIndex.map { case (bytes, i) => MapBlocks(i, i + 1, bytes) }
 
   override def reading(specs: Seq[ShufflePartitionSpec]): SparkPlan =
     aligned.reading(specs, sliceable)
@@ -67,9 +66,12 @@ private[skewext] object StorageSource {
     if found.nonEmpty && found.size == scan.inputPartitions.size
     if found.forall(aligned.values.toSet)
   } yield {
-    val numSplits = found.groupBy(identity).map { case (value, all) => value -> all.size }
-    val splits = aligned.values.map(numSplits.getOrElse(_, 0)).toIndexedSeq
-    StorageSource(node, aligned, splits, bytes / found.size, sliceable)
+    val ofSplits = SplitBytes.of(scan.inputPartitions, bytes)
+    val byValue = found.zip(ofSplits).groupBy(_._1).map { case (value, all) =>
+      value -> all.map(_._2).toIndexedSeq
+    }
+    val splits = aligned.values.map(byValue.getOrElse(_, IndexedSeq.empty)).toIndexedSeq
+    StorageSource(node, aligned, splits, sliceable)
   }
 
   /** The scan, and whether a part of its rows yields a part of the node's rows. */
