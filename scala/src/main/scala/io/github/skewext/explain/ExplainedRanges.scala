@@ -6,18 +6,19 @@ import io.github.skewext.join.range.{BroadcastRangeJoinExec, PlanRangeJoins, Ran
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 
 /** Range joins: how skewext runs them, or why Spark does. */
 private[explain] object ExplainedRanges {
 
-  /** How a join without equal keys is run. */
+  /** How a join by a range is run. */
   def of(plan: SparkPlan): Option[String] = plan match {
     case join: BroadcastRangeJoinExec =>
       val side = if (join.buildSide == BuildLeft) "left" else "right"
+      val ofKeys = if (join.leftKeys.isEmpty) "" else " for each key"
       val text =
         s"range join (${join.range.form}): the $side side is broadcast with a sorted index " +
-          "of its ranges, and the other side is neither shuffled nor sorted"
+          s"of its ranges$ofKeys, and the other side is neither shuffled nor sorted"
       Some(text + tests(join))
     case product: RangeProductExec =>
       val text =
@@ -41,9 +42,11 @@ private[explain] object ExplainedRanges {
     s"; keys with many rows are searched by range, ${range.form}$keys"
   }
 
-  /** Why a join without equal keys is Spark's. */
+  /** Why a join without a shuffle is Spark's. */
   def whyNot(operator: PlannedJoin.Operator): Option[RangeReason] = operator match {
     case AllPairs(join) => PlanRangeJoins.whyNot(join)
+    case PlannedJoin.Operator(_: BroadcastHashJoinExec, Some(join: Join)) =>
+      PlanRangeJoins.whyNotBesideKeys(join)
     case _ => None
   }
 

@@ -14,6 +14,8 @@ import org.apache.spark.sql.execution.window.{WindowExec, WindowGroupLimitExec}
  * its children.
  */
 trait PartitionwiseOperator extends SparkPlan {
+
+  /** Empty if this one does not. */
   def madeOf: Seq[MadeOf.Part]
 }
 
@@ -55,7 +57,7 @@ object MadeOf {
         case _ => (false, false)
       }
       Some(Seq(Part(j.left, left), Part(j.right, right)))
-    case ours: PartitionwiseOperator => Some(ours.madeOf)
+    case ours: PartitionwiseOperator if ours.madeOf.nonEmpty => Some(ours.madeOf)
     case _ => None
   }
 

@@ -1,6 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.facts.KeepsStableRows
+import io.github.skewext.facts.{KeepsStableRows, MadeOf, PartitionwiseOperator}
 import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.PairKind
 
@@ -13,12 +13,17 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.types.DataType
 
 /**
  * Spark's broadcast nested loop join, except that each row of the streamed side is tested only with
  * the rows of the broadcast side whose intervals touch its own ([[RangeMatch]]).
+ *
+ * With equal keys, it is Spark's broadcast hash join in the same way. The rows are then in Spark's
+ * hash table, of which the driver makes an index for a second broadcast.
  *
  * As in Spark's join, unmatched rows of the broadcast side are found by a job that reads the streamed
  * side once more. Its tasks return the rows that they match as marks.
@@ -28,9 +33,12 @@ case class BroadcastRangeJoinExec(
     right: SparkPlan,
     buildSide: BuildSide,
     joinType: JoinType,
-    condition: Option[Expression])
+    condition: Option[Expression],
+    leftKeys: Seq[Expression] = Nil,
+    rightKeys: Seq[Expression] = Nil)
     extends RangeJoinOperator
-    with KeepsStableRows {
+    with KeepsStableRows
+    with PartitionwiseOperator {
 
   override def nodeName: String = BroadcastRangeJoinExec.Name
 
@@ -66,15 +74,37 @@ case class BroadcastRangeJoinExec(
   private def needsMarks: Boolean =
     kind.shows(build, matched = true) || kind.showsUnmatched(build)
 
-  private[range] def mode: BroadcastMode =
+  override def madeOf: Seq[MadeOf.Part] =
+    if (needsMarks) Nil else Seq(MadeOf.Part(streamed, linear = true))
+
+  private[range] def mode: RangeBroadcastMode =
     RangeBroadcastMode(boundEnds(build), broadcast.output.map(_.dataType))
 
   override def requiredChildDistribution: Seq[Distribution] =
-    Seq(UnspecifiedDistribution, UnspecifiedDistribution)
-      .updated(build, BroadcastDistribution(mode))
+    if (leftKeys.isEmpty) {
+      Seq(UnspecifiedDistribution, UnspecifiedDistribution)
+        .updated(build, BroadcastDistribution(mode))
+    } else {
+      BroadcastHashJoinExec(
+        leftKeys,
+        rightKeys,
+        joinType,
+        buildSide,
+        condition,
+        left,
+        right).requiredChildDistribution
+    }
+
+  @transient private lazy val relation: Broadcast[Array[InternalRow]] =
+    if (leftKeys.isEmpty) {
+      broadcast.executeBroadcast[Array[InternalRow]]()
+    } else {
+      val table = BroadcastTable.of(broadcast.executeBroadcast[Any]().value)
+      sparkContext.broadcast(mode.transform(table.iterator.flatMap(_.allRows), None))
+    }
 
   override protected def joined(makesRows: Boolean): RDD[InternalRow] = {
-    val relation = broadcast.executeBroadcast[Array[InternalRow]]()
+    val relation = this.relation
     val work = task(build, makesRows)
     def ofStreamed =
       streamed.execute().mapPartitions(rows => work.pairs(rows, relation.value, TaskContext.get()))

@@ -9,8 +9,10 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
-import org.apache.spark.sql.execution.joins.{BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage, LogicalQueryStageStrategy}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.skewext.BroadcastTable
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
@@ -21,6 +23,9 @@ import org.apache.spark.sql.skewext.SparkShims
  *
  * It calls Spark's own strategy for joins, and replaces what that returns. So Spark decides which side
  * is broadcast, and the logical plan remains.
+ *
+ * It replaces a broadcast hash join with a range when adaptive execution plans again, because the
+ * finished broadcast shows whether keys have many rows.
  */
 object PlanRangeJoins extends SparkStrategy {
 
@@ -32,6 +37,12 @@ object PlanRangeJoins extends SparkStrategy {
       begun(join).getOrElse(replaced(join)).toSeq
     case _ => Nil
   }
+
+  /** For fewer rows of a key, a test of all pairs is faster than a search. */
+  private[skewext] final val ManyRows = 32
+
+  /** Of a hash table. The driver makes an index of as many rows. */
+  private final val MaxBytes = 256L << 20
 
   private def isOn(conf: SQLConf): Boolean =
     SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
@@ -80,7 +91,39 @@ object PlanRangeJoins extends SparkStrategy {
         case BroadcastPartitioning(mode) => mode == made.mode
         case _ => false
       }
-      Some(if (hasOurMode) Some(made) else None)
+      Some(if (hasOurMode) Some(made) else besideKeys(join, made, stages.flatten.head))
+    }
+  }
+
+  /** The join in place of Spark's broadcast hash join, if keys of its hash table have many rows. */
+  private def besideKeys(
+      join: Join,
+      made: BroadcastRangeJoinExec,
+      stage: BroadcastQueryStageExec): Option[SparkPlan] =
+    LogicalQueryStageStrategy(join).collectFirst {
+      case hash: BroadcastHashJoinExec
+          if !hash.isNullAwareAntiJoin && !isPruned(join) && hasManyRows(stage) =>
+        made.copy(condition = hash.condition, leftKeys = hash.leftKeys, rightKeys = hash.rightKeys)
+    }
+
+  /** The reason why a join stays Spark's if Spark runs it as a broadcast hash join. */
+  private[skewext] def whyNotBesideKeys(join: Join): Option[RangeReason] =
+    join.condition.flatMap(RangeMatch.of(_, join.left, join.right)).map { _ =>
+      whyNot(join).getOrElse(
+        if (isPruned(join)) RangeReason.PrunesPartitions else RangeReason.FewRowsOfKeys)
+    }
+
+  /** Whether a broadcast may prune partitions, which Spark does with those of its own joins only. */
+  private def isPruned(join: Join): Boolean =
+    join.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY)
+
+  /** The driver keeps broadcasts serialized, and has to build the hash table again to read it. */
+  private def hasManyRows(stage: BroadcastQueryStageExec): Boolean = stage.isMaterialized && {
+    val size = stage.getRuntimeStatistics
+    val rows = size.rowCount.fold(0L)(_.toLong)
+    rows >= ManyRows && size.sizeInBytes <= MaxBytes &&
+    BroadcastTable.of(stage.executeBroadcast[Any]().value).exists { table =>
+      !table.keyIsUnique && table.distinctKeys(rows / ManyRows).isDefined
     }
   }
 
@@ -113,7 +156,7 @@ object DropRangeHints extends Rule[LogicalPlan] with RunsIfDisabled {
     hint.parameters.mkString(s"$Name(", ", ", ")").replace("'", "")
 }
 
-/** Why a join that Spark runs as a nested loop, or as a Cartesian product, stays Spark's. */
+/** Why a join stays Spark's nested loop, Cartesian product, or broadcast hash join with a range. */
 final class RangeReason private (text: String, advice: String) extends Reason(text, advice)
 
 object RangeReason extends Reasons[RangeReason] {
@@ -140,6 +183,16 @@ object RangeReason extends Reasons[RangeReason] {
     "A range has two comparisons, one in each direction, of a value of one side with a value of the " +
       "other side, such as a.t >= b.start AND a.t < b.end. Both values have the same type: numbers, " +
       "dates, timestamps, or strings without a collation.")
+
+  val FewRowsOfKeys = reason(
+    "a side is broadcast with equal keys, and is not known to have 32 rows for each key",
+    "Adaptive execution knows the rows when the broadcast is complete. If the keys have many rows, set " +
+      "spark.sql.adaptive.enabled to true, run the query, and explain it again.")
+
+  val PrunesPartitions = reason(
+    "a side of the hash join may prune partitions of the other side while the query runs",
+    "Nothing to do if few partitions are read. Set " +
+      "spark.sql.optimizer.dynamicPartitionPruning.enabled to false to compare.")
 
   val OneSided = reason(
     "the condition compares the sides in one direction only, so most pairs may match",

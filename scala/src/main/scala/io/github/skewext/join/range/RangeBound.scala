@@ -40,10 +40,12 @@ private[skewext] object RangeBound {
 
 /**
  * The ends of the interval of a row, which contains both. Of a point, they are the same.
+ *
+ * @param keys which must be equal, too, for rows to match; none in most range joins.
  */
-private[skewext] case class RangeEnds(lo: RangeBound, hi: RangeBound) {
+private[skewext] case class RangeEnds(lo: RangeBound, hi: RangeBound, keys: Seq[Expression] = Nil) {
 
-  def map(f: Expression => Expression): RangeEnds = RangeEnds(lo.map(f), hi.map(f))
+  def map(f: Expression => Expression): RangeEnds = RangeEnds(lo.map(f), hi.map(f), keys.map(f))
 
   /** Whether each interval contains one value only, or null. */
   def isPoint: Boolean = lo.copy(ofNull = None) == hi.copy(ofNull = None)

@@ -46,10 +46,21 @@ private[range] final class RangeCandidates(
       row = asUnsafe(streamed, rows.next())
       numRows += 1
       pair.show(streamed, row)
-      next = 0
-      until = if (relation.numIntervals > 0 && keys.read(pair)) index.until(keys.hi) else 0
+      findCandidates()
     }
     is
+  }
+
+  private def findCandidates(): Unit = {
+    val group =
+      if (relation.numIntervals > 0 && keys.read(pair)) relation.groupOf(keys.hash) else -1
+    if (group >= 0) {
+      next = relation.firstOf(group)
+      until = index.until(keys.hi, next, relation.endOf(group))
+    } else {
+      next = 0
+      until = 0
+    }
   }
 
   /** Moves to the next candidate of the row. Returns false after the last. */

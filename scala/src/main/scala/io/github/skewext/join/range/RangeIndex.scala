@@ -7,7 +7,8 @@ import org.apache.spark.util.collection.unsafe.sort.RadixSort
 
 /**
  * Finds the intervals that touch an interval, in logarithmic time for each of them. The intervals
- * are sorted by their lower ends. Above the upper ends is a tree with the maximum of each 16 ends:
+ * are sorted by their lower ends, within each group if there are several. Above the upper ends is a
+ * tree with the maximum of each 16 ends:
  * {{{
  * los:  lo(0) ... lo(n - 1)
  * ends: hi(0) ... hi(n - 1) | maximum of each 16 | maximum of each 256 | ... | at most 16 maxima
@@ -26,9 +27,12 @@ private[skewext] final class RangeIndex(
   private[this] val top = starts.length - 2
 
   /** The number of intervals whose lower end is at most `most`: they are the first ones. */
-  def until(most: Long): Int = {
-    var from = 0
-    var to = size
+  def until(most: Long): Int = until(most, 0, size)
+
+  /** The end of these intervals in the group from `start` until `end`. */
+  def until(most: Long, start: Int, end: Int): Int = {
+    var from = start
+    var to = end
     while (from < to) {
       val middle = (from + to) >>> 1
       if (Platform.getLong(los, losAt + (middle.toLong << 3)) <= most) from = middle + 1
@@ -88,9 +92,19 @@ private[skewext] object RangeIndex {
       new RangeIndex(los.length, los, Platform.LONG_ARRAY_OFFSET, ends, Platform.LONG_ARRAY_OFFSET)
   }
 
-  /** Sorts the first `size` intervals. */
-  def sorted(lo: Array[Long], hi: Array[Long], size: Int): Sorted = {
-    val order = if (size <= FewIntervals) insertionSort(lo, size) else radixSort(lo, size)
+  /**
+   * Sorts the first `size` intervals.
+   *
+   * @param groups the group of each interval; empty for one group.
+   */
+  def sorted(
+      lo: Array[Long],
+      hi: Array[Long],
+      size: Int,
+      groups: Array[Long] = Array.emptyLongArray): Sorted = {
+    val byLo = orderOf(lo, size)
+    val order =
+      if (groups.isEmpty) byLo else orderOf(byLo.map(groups(_)), size).map(byLo(_))
     val los = new Array[Long](size)
     val starts = levels(size)
     val ends = new Array[Long](starts.last)
@@ -103,6 +117,9 @@ private[skewext] object RangeIndex {
     fillTree(ends, starts)
     Sorted(order, los, ends)
   }
+
+  private def orderOf(keys: Array[Long], size: Int): Array[Int] =
+    if (size <= FewIntervals) insertionSort(keys, size) else radixSort(keys, size)
 
   /** For so few intervals, the counters of a radix sort take longer. */
   private final val FewIntervals = 64

@@ -8,7 +8,8 @@ import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.join.range.RangeKind._
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types.LongType
 
 /**
  * Computes the interval of a row as two keys of 64 bits. Keys have the order of the values, but
@@ -26,7 +27,12 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   private[this] val values = EvaluatedInTurn.projection(
     if (isPoint) Seq(ends.lo.value) else Seq(ends.lo.value, ends.hi.value))
   private[this] val hiAt = if (isPoint) 0 else 1
+  private[this] val keyHash =
+    if (ends.keys.isEmpty) null else EvaluatedInTurn.projection(Seq(hashOf(ends.keys)))
   private[this] var isUnknown = false
+
+  /** The hash of the equal keys. */
+  var hash = 0L
 
   /** A common prefix of the strings of the other ends, whose next bytes become keys. */
   var loPrefix: Array[Byte] = NoBytes
@@ -35,8 +41,17 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   var lo = 0L
   var hi = 0L
 
-  /** Sets the interval of a row. Returns false if the row matches nothing, as an end is null. */
-  def read(row: InternalRow): Boolean = {
+  /** Sets the interval and the hash of a row. Returns false if a null lets the row match nothing. */
+  def read(row: InternalRow): Boolean = readKeys(row) && readEnds(row)
+
+  private def readKeys(row: InternalRow): Boolean = (keyHash eq null) || {
+    val found = keyHash(row)
+    val hasKeys = !found.isNullAt(0)
+    if (hasKeys) hash = found.getLong(0)
+    hasKeys
+  }
+
+  private def readEnds(row: InternalRow): Boolean = {
     val found = evaluated(row)
     val hasNulls = (found ne null) && found.anyNull()
     val hasEnds = !hasNulls || (hasKey(found, 0, ends.lo) && hasKey(found, hiAt, ends.hi))
@@ -116,6 +131,10 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
 private[range] object RangeKeys {
 
   private val NoBytes = Array.emptyByteArray
+
+  /** Null if a key is null. */
+  private def hashOf(keys: Seq[Expression]): Expression =
+    If(keys.map(IsNull(_)).reduce[Expression](Or), Literal(null, LongType), new XxHash64(keys))
 
   /** In Spark's order, -0.0 equals 0.0, and all NaNs are equal and larger than other numbers. */
   def ofDouble(value: Double): Long = {

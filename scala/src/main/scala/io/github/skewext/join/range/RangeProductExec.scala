@@ -23,6 +23,10 @@ case class RangeProductExec(left: SparkPlan, right: SparkPlan, condition: Option
 
   override def joinType: JoinType = Inner
 
+  override def leftKeys: Seq[Expression] = Nil
+
+  override def rightKeys: Seq[Expression] = Nil
+
   override def output: Seq[Attribute] = left.output ++ right.output
 
   override lazy val metrics: Map[String, SQLMetric] = pairMetrics

@@ -8,13 +8,15 @@ import org.apache.spark.unsafe.Platform
  * The rows of a broadcast side and the index of their intervals. Spark broadcasts nothing but its
  * hash tables and arrays of rows. So this is an array of a few rows, whose bytes are blocks:
  * {{{
- * header: number of rows, of intervals, bytes of a row or 0 | prefixes of the keys
+ * header: numbers of rows, of intervals, bytes of a row or 0, sizes of prefixes, groups | prefixes
  * los:    the lower ends, see RangeIndex
  * ends:   the upper ends and their tree
  * places: the place of each row (4 bytes), those with an interval first and in the index's order
+ * groups: the hashes of equal keys in order | the first interval of each (4 bytes)
  * rows:   up to 512 blocks of rows; a row has its size before it unless all have the same
  * }}}
- * Besides the rows, it takes 21 bytes for each of them. A row has at least 16 bytes.
+ * Besides the rows, it takes 21 bytes for each of them. A row has at least 16 bytes. Without equal
+ * keys, all intervals are one group.
  */
 private[skewext] final class RangeRelation(blocks: Array[InternalRow]) {
   import RangeRelation._
@@ -31,9 +33,19 @@ private[skewext] final class RangeRelation(blocks: Array[InternalRow]) {
 
   private[this] val rowBytes = header(2).toInt
 
-  val loPrefix: Array[Byte] = prefix(5L * 8, header(3).toInt)
+  val loPrefix: Array[Byte] = prefix(HeaderBytes, header(3).toInt)
 
-  val hiPrefix: Array[Byte] = prefix(5L * 8 + header(3), header(4).toInt)
+  val hiPrefix: Array[Byte] = prefix(HeaderBytes + header(3), header(4).toInt)
+
+  private[this] val hashes = new Array[Long](header(5).toInt)
+  private[this] val firsts = new Array[Int](hashes.length)
+  Platform.copyMemory(bases(4), Start, hashes, Platform.LONG_ARRAY_OFFSET, 8L * hashes.length)
+  Platform.copyMemory(
+    bases(4),
+    Start + 8L * hashes.length,
+    firsts,
+    Platform.INT_ARRAY_OFFSET,
+    4L * firsts.length)
 
   val index = new RangeIndex(numIntervals, bases(1), Start, bases(2), Start)
 
@@ -42,6 +54,13 @@ private[skewext] final class RangeRelation(blocks: Array[InternalRow]) {
     Platform.copyMemory(bases(0), Start + at, bytes, Start, length)
     bytes
   }
+
+  /** The group of intervals whose equal keys have this hash; negative if there is none. */
+  def groupOf(hash: Long): Int = java.util.Arrays.binarySearch(hashes, hash)
+
+  def firstOf(group: Int): Int = firsts(group)
+
+  def endOf(group: Int): Int = if (group + 1 < firsts.length) firsts(group + 1) else numIntervals
 
   /** Points `row` to the row with this number. */
   def pointTo(row: UnsafeRow, number: Int): Unit = {
@@ -58,7 +77,9 @@ private[skewext] object RangeRelation {
   private[range] final val Start = Platform.BYTE_ARRAY_OFFSET.toLong
 
   /** The blocks before those of rows. */
-  private[range] final val FirstRows = 4
+  private[range] final val FirstRows = 5
+
+  private final val HeaderBytes = 6L * 8
 
   /** A place is the number of a block, and a multiple of 8 bytes in it. */
   private[range] final val BlockBits = 23

@@ -69,6 +69,7 @@ private[range] final class RangeRelationBuilder(ends: RangeEnds, types: Seq[Data
     }
     val los = new Array[Long](numRows)
     val his = new Array[Long](numRows)
+    val hashes = if (ends.keys.isEmpty) Array.emptyLongArray else new Array[Long](numRows)
     // Rows with an interval come first.
     val ordered = new Array[Int](numRows)
     var found = 0
@@ -77,6 +78,7 @@ private[range] final class RangeRelationBuilder(ends: RangeEnds, types: Seq[Data
       if (keys.read(row)) {
         los(found) = keys.lo
         his(found) = keys.hi
+        if (hashes.nonEmpty) hashes(found) = keys.hash
         ordered(found) = place
         found += 1
       } else {
@@ -84,18 +86,28 @@ private[range] final class RangeRelationBuilder(ends: RangeEnds, types: Seq[Data
         ordered(without) = place
       }
     }
-    val sorted = RangeIndex.sorted(los, his, found)
-    val header = Array[Long](numRows, found, rowBytes, keys.loPrefix.length, keys.hiPrefix.length)
+    val sorted = RangeIndex.sorted(los, his, found, hashes)
+    val groups =
+      if (hashes.isEmpty) Array(0L -> 0) else groupsOf(sorted.order.map(hashes(_)))
+    val prefixes = Seq(keys.loPrefix, keys.hiPrefix)
+    val header =
+      Array[Long](numRows, found, rowBytes) ++ prefixes.map(_.length.toLong) :+ groups.size.toLong
     val inOrder = Array.tabulate(numRows) { i =>
       ordered(if (i < found) sorted.order(i) else i)
     }
     (Seq(
-      bytesOf(header, Platform.LONG_ARRAY_OFFSET, 8L * header.length) ++ keys.loPrefix ++
-        keys.hiPrefix,
-      bytesOf(sorted.los, Platform.LONG_ARRAY_OFFSET, 8L * found),
-      bytesOf(sorted.ends, Platform.LONG_ARRAY_OFFSET, 8L * sorted.ends.length),
-      bytesOf(inOrder, Platform.INT_ARRAY_OFFSET, 4L * numRows)) ++ rows).map(asRow).toArray
+      prefixes.foldLeft(bytesOfLongs(header))(_ ++ _),
+      bytesOfLongs(sorted.los),
+      bytesOfLongs(sorted.ends),
+      bytesOfInts(inOrder),
+      bytesOfLongs(groups.map(_._1)) ++ bytesOfInts(groups.map(_._2))) ++ rows).map(asRow).toArray
   }
+
+  /** Each hash, and its first position. */
+  private def groupsOf(hashes: Array[Long]): Array[(Long, Int)] =
+    hashes.indices.collect {
+      case i if i == 0 || hashes(i) != hashes(i - 1) => hashes(i) -> i
+    }.toArray
 
   private def foreachRow(f: (Int, UnsafeRow) => Unit): Unit = {
     val row = new UnsafeRow(types.size)
@@ -110,6 +122,12 @@ private[range] final class RangeRelationBuilder(ends: RangeEnds, types: Seq[Data
       i += 1
     }
   }
+
+  private def bytesOfLongs(array: Array[Long]): Array[Byte] =
+    bytesOf(array, Platform.LONG_ARRAY_OFFSET, 8L * array.length)
+
+  private def bytesOfInts(array: Array[Int]): Array[Byte] =
+    bytesOf(array, Platform.INT_ARRAY_OFFSET, 4L * array.length)
 
   private def bytesOf(array: AnyRef, offset: Int, size: Long): Array[Byte] = {
     val bytes = new Array[Byte](Math.toIntExact(size))

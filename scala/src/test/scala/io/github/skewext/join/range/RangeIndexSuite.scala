@@ -42,6 +42,30 @@ class RangeIndexSuite extends AnyFunSuite {
     }
   }
 
+  test("finds intervals in one of several groups") {
+    val random = new Random(65)
+    for (size <- Seq(1, 50, 300, 5000)) {
+      val groups = Array.fill(size)(Long.MaxValue * (random.nextInt(5) - 2))
+      val lo = Array.fill(size)(random.nextInt(size).toLong)
+      val hi = lo.map(_ + random.nextInt(12) - 3)
+      val sorted = RangeIndex.sorted(lo, hi, size, groups)
+      assert(sorted.order.map(groups(_)).toSeq === groups.sorted.toSeq)
+      for (group <- groups.distinct; from <- Seq.fill(5)(random.nextInt(size).toLong)) {
+        val start = sorted.order.indexWhere(groups(_) == group)
+        val until =
+          sorted.index.until(from + 6, start, start + groups.count(_ == group))
+        val found = Iterator
+          .iterate(sorted.index.next(start, until, from))(i =>
+            sorted.index.next(i + 1, until, from))
+          .takeWhile(_ < until)
+          .map(sorted.order(_))
+        val expected =
+          lo.indices.filter(i => groups(i) == group && lo(i) <= from + 6 && hi(i) >= from)
+        assert(found.toSeq.sorted === expected)
+      }
+    }
+  }
+
   test("finds extreme and equal ends") {
     val ends = Array(Long.MinValue, -1L, 0L, 0L, 1L, Long.MaxValue, Long.MaxValue)
     check(ends, ends, for (from <- ends.toSeq; to <- ends.toSeq) yield (from, to))

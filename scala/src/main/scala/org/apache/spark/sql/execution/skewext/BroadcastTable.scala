@@ -1,5 +1,7 @@
 package org.apache.spark.sql.execution.skewext
 
+import scala.collection.mutable
+
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithAllNullKeys}
@@ -18,6 +20,20 @@ final class BroadcastTable private (table: HashedRelation) {
    */
   def keys: Iterator[InternalRow] = table.keys()
 
+  /** The keys, each once; None if there are more than `most`. */
+  def distinctKeys(most: Long): Option[Seq[InternalRow]] = {
+    val found = mutable.LinkedHashSet.empty[InternalRow]
+    val all = keys
+    while (all.hasNext && found.size <= most) {
+      val key = all.next()
+      if (!found.contains(key)) found += key.copy()
+    }
+    if (found.size > most) None else Some(found.toSeq)
+  }
+
+  /** All rows. All returned rows are one object. */
+  def allRows: Iterator[InternalRow] = distinctKeys(Long.MaxValue).iterator.flatten.flatMap(rows)
+
   /** The rows of a key; null if there are none. */
   def rows(key: InternalRow): Iterator[InternalRow] = table.get(key)
 
@@ -32,10 +48,10 @@ final class BroadcastTable private (table: HashedRelation) {
 
 object BroadcastTable {
 
-  /** The table of a broadcast value, if that is a table of keys. */
+  /** The table of a broadcast value, if that is a table of keys, for the use of one thread. */
   def of(broadcast: Any): Option[BroadcastTable] = broadcast match {
     case HashedRelationWithAllNullKeys => None
-    case table: HashedRelation => Some(new BroadcastTable(table))
+    case table: HashedRelation => Some(new BroadcastTable(table.asReadOnlyCopy()))
     case _ => None
   }
 

@@ -1,0 +1,146 @@
+package io.github.skewext.join.range
+
+import io.github.skewext.Skewext
+import io.github.skewext.facts.MadeOf
+import io.github.skewext.platform.SkewConf
+
+import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
+import org.apache.spark.sql.internal.SQLConf
+
+/** Joins with equal keys beside a range, of which Spark broadcasts a side. */
+class KeyedBroadcastSuite extends RangeJoinTest {
+
+  override protected def sparkConf: SparkConf =
+    super.sparkConf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "true")
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    def view(name: String, rows: Int, seed: Int): Unit = spark
+      .range(0, rows, 1, 2)
+      .selectExpr(
+        "id",
+        "if(id % 19 = 0, null, if(id % 2 = 0, 1, id % 7)) AS k",
+        "if(id % 17 = 0, null, concat('key ', id % 2)) AS name",
+        "CASE id % 4 WHEN 0 THEN double('NaN') WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D END AS d",
+        s"if(id % 23 = 0, null, pmod(hash(id, $seed), 1000)) AS t",
+        s"pmod(hash(id, $seed), 1000) + pmod(hash(id), 30) - 3 AS u",
+        s"concat('prefix ', format_number(pmod(hash(id, $seed), 1000), '0000')) AS text_s",
+        s"concat('prefix ', format_number(pmod(hash(id), 1000), '0000')) AS text_e")
+      .createOrReplaceTempView(name)
+    view("x", 900, 1)
+    view("y", 700, 2)
+  }
+
+  private val range = "a.t >= b.t AND a.t < b.u"
+
+  private def joined(joinType: String, on: String, side: String = "b") =
+    query(joinType, on, s"/*+ BROADCAST($side) */", "x", "y").replace("a.k > 2", "a.id > 300")
+
+  private def besideKeys(df: DataFrame): Seq[BroadcastRangeJoinExec] =
+    ranges(df).filter(_.leftKeys.nonEmpty)
+
+  private def check(query: String): BroadcastRangeJoinExec = {
+    val df = spark.sql(query)
+    assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+    assert(besideKeys(df).size === 1, df.queryExecution.executedPlan)
+    besideKeys(df).head
+  }
+
+  private def checkLeft(query: String, reason: RangeReason): Unit = {
+    val df = spark.sql(query)
+    df.collect()
+    val sparks = collect(df.queryExecution.executedPlan) { case join: BroadcastHashJoinExec =>
+      join
+    }
+    assert(sparks.size === 1 && besideKeys(df).isEmpty, df.queryExecution.executedPlan)
+    assert(Skewext.explain(df).contains(reason.text))
+  }
+
+  test("replaces broadcast hash joins whose keys have many rows") {
+    for {
+      (joinType, side) <- Seq(
+        "INNER" -> "a",
+        "INNER" -> "b",
+        "LEFT" -> "b",
+        "RIGHT" -> "a",
+        "LEFT SEMI" -> "b",
+        "LEFT ANTI" -> "b",
+        "EXISTS" -> "b",
+        "NOT EXISTS OR" -> "b")
+      settings <- Seq(GeneratedCode, Interpreted)
+    } withClue(s"$joinType $side: ") {
+      withSQLConf(settings: _*)(check(joined(joinType, s"a.k = b.k AND $range", side)))
+    }
+  }
+
+  test("keys of each form, and other conditions") {
+    for (on <- Seq(
+        "a.name = b.name",
+        "a.k = b.k AND a.name = b.name",
+        "a.k <=> b.k",
+        "a.d = b.d",
+        "a.k + 1 = b.k AND a.id % 3 <> b.id % 3",
+        "CAST(a.k AS DECIMAL(20, 0)) = CAST(b.k AS DECIMAL(20, 0))");
+      joinType <- Seq("INNER", "LEFT"))
+      withClue(s"$on: ")(check(joined(joinType, s"$on AND $range")))
+    check(joined("LEFT", "a.k = b.k AND a.text_s >= b.text_s AND a.text_s < b.text_e"))
+    check(joined("LEFT", "a.k = b.k AND abs(a.t - b.t) <= 4"))
+  }
+
+  test("tests few pairs, and the explanation has the number of them") {
+    val df = spark.sql(joined("INNER", s"a.k = b.k AND $range"))
+    val rows = df.collect().length
+    val Seq(join) = besideKeys(df)
+    assert(join.metrics("numOutputRows").value === rows)
+    // Those at an open end, and reversed intervals.
+    assert(join.metrics("numTests").value <= 2 * rows + 1000)
+    val text = Skewext.explain(df)
+    assert(text.contains("BroadcastRangeJoin inner [k = k, (t >= t)"))
+    assert(text.contains("is broadcast with a sorted index of its ranges for each key"))
+    assert(text.contains("pairs tested for "))
+  }
+
+  test("the join is planned again below and above others") {
+    val inner = joined("INNER", s"a.k = b.k AND $range").replace("a.text_s, b.text_e", "a.k AS g")
+    val counted = s"SELECT g, count(*) AS n FROM ($inner) t(i, j, g) GROUP BY g"
+    check(s"SELECT c.*, b.id FROM ($counted) c JOIN b ON c.g = b.id")
+    val grouped = "(SELECT k, t, max(id) AS id FROM x GROUP BY k, t)"
+    check(s"SELECT /*+ BROADCAST(b) */ a.id, b.id FROM $grouped a JOIN y b ON a.k = b.k AND $range")
+  }
+
+  test("rules look through the join at the side that is not broadcast") {
+    val MadeOf(Seq(part)) = check(joined("LEFT", s"a.k = b.k AND $range"))
+    assert(part.linear && part.child.output.map(_.name).contains("t"))
+    val df = spark.sql(joined("FULL", range))
+    assert(ranges(df).size === 1 && ranges(df).flatMap(MadeOf.unapply(_)) === Nil)
+  }
+
+  test("joins whose keys have few rows, or are not known to have many, stay Spark's") {
+    val few = s"a.k = b.k AND a.id % 50 = b.id % 50 AND $range"
+    checkLeft(joined("INNER", few), RangeReason.FewRowsOfKeys)
+    val many = joined("INNER", s"a.k = b.k AND $range")
+    withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false")(
+      checkLeft(many, RangeReason.FewRowsOfKeys))
+    withSQLConf(SkewConf.RANGE_JOIN_ENABLED.key -> "false")(
+      checkLeft(many, RangeReason.SwitchedOff))
+    // A comparison in one direction has half of the pairs.
+    val df = spark.sql(joined("INNER", "a.k = b.k AND a.t < b.t"))
+    df.collect()
+    assert(besideKeys(df).isEmpty)
+  }
+
+  test("joins that prune partitions stay Spark's") {
+    withTable("parts") {
+      spark.table("x").write.partitionBy("k").saveAsTable("parts")
+      val pruned = "SELECT /*+ BROADCAST(b) */ a.id, b.id FROM parts a JOIN y b " +
+        s"ON a.k = b.k AND $range WHERE b.u < 900"
+      val plan = spark.sql(pruned).queryExecution.optimizedPlan
+      assert(plan.containsPattern(TreePattern.DYNAMIC_PRUNING_SUBQUERY))
+      checkLeft(pruned, RangeReason.PrunesPartitions)
+      withSQLConf(SQLConf.DYNAMIC_PARTITION_PRUNING_ENABLED.key -> "false")(check(pruned))
+    }
+  }
+}
