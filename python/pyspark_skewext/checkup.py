@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_IN_THE_LOG = (
+    "The driver's log lists the same in one line at level INFO: search it for SkewExtensions."
+)
+
+
 @dataclass(frozen=True)
 class CheckedPart:
     """A part of the extension; `reason` says why it is not active.
@@ -67,7 +72,8 @@ class Checkup(Shown):
             for part in parts
         ]
         title = f"skewext {self.version}, {jar}, on Spark {self.spark}"
-        return Listing([(title, lines), *((note, []) for note in self.notes)])
+        where = [_IN_THE_LOG] if any(part.active for part in self.parts) else []
+        return Listing([(title, lines), *((note, []) for note in [*self.notes, *where])])
 
 
 def doctor(spark: SparkSession) -> Checkup:

@@ -25,6 +25,7 @@ def test_each_part_with_its_reason(spark: SparkSession) -> None:
         f"on Spark {spark.version}"
     )
     assert "  active  multi-way joins" in lines
+    assert lines[-1].startswith("The driver's log lists the same in one line at level INFO")
     assert "active  multi-way joins" in checkup._repr_html_()
     assert json.loads(checkup.to_json()) == checkup.to_dict()
     assert checkup.to_dict()["parts"][0] == {

@@ -1,10 +1,12 @@
 package io.github.skewext
 
+import java.util.concurrent.atomic.AtomicBoolean
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
+import io.github.skewext.explain.Doctor
 import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.MultiFullJoinStrategy
@@ -21,6 +23,7 @@ import io.github.skewext.shuffle.{BulkExchanges, ReadsBulkRows}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
+import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -41,6 +44,9 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
  * An application whose UI or event log is enabled gets a tab
  * ([[org.apache.spark.sql.skewext.ui.SkewextTab]]).
  *
+ * The log has one line at level INFO, before the first query: the parts that are active, and why
+ * others are off.
+ *
  * A second application to the same session has no effect. It never throws: an exception here would
  * keep the session, and on some platforms the cluster, from starting.
  */
@@ -60,7 +66,12 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
           extensions,
           _ => GuardedRule(linked(ResolveSkewJoinHints.KeepNames)))
       }
-      extensions.injectResolutionRule(_ => GuardedRule(linked(ResolveSkewJoinHints)))
+      val isLogged = new AtomicBoolean
+      // Spark makes this rule for the session's first query. Earlier there are no settings of it.
+      extensions.injectResolutionRule { session =>
+        if (isLogged.compareAndSet(false, true)) SkewExtensions.logParts(session)
+        GuardedRule(linked(ResolveSkewJoinHints))
+      }
       extensions.injectResolutionRule(_ => GuardedRule(linked(DropRangeHints)))
       extensions.injectResolutionRule(_ => GuardedRule(linked(KeepCommonTables)))
       extensions.injectPostHocResolutionRule(_ => GuardedRule(linked(RewriteSparkAsOfJoins)))
@@ -189,7 +200,15 @@ object SkewExtensions {
     experimental.extraStrategies = experimental.extraStrategies ++ strategies
     experimental.extraOptimizations = experimental.extraOptimizations :+ lateOptimizerRules
     SkewextTab.attach(session.sparkContext)
+    logParts(session)
   }
+
+  /** Sessions that are made of this one have the same parts, and are not logged. */
+  private def logParts(session: SparkSession): Unit =
+    Guard.protect("listing the parts in the log", ()) {
+      val log = LoggerFactory.getLogger(classOf[SkewExtensions])
+      if (log.isInfoEnabled) log.info(Doctor.summary(session))
+    }
 }
 
 /** Rules for physical plans with shuffled joins of Spark or skewext. */

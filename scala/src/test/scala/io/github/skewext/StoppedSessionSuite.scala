@@ -2,12 +2,24 @@ package io.github.skewext
 
 import java.util.Arrays
 
-import org.apache.spark.SparkFunSuite
-import org.apache.spark.sql.skewext.ui.SkewextTab
-import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
+import io.github.skewext.internal.BuildInfo
+import io.github.skewext.platform.{Guard, LoadedExtension}
+import org.apache.logging.log4j.Level
 
-/** In a suite of its own: a JVM has one SparkContext at a time. */
+import org.apache.spark.SparkFunSuite
+import org.apache.spark.sql.skewext.TestSessions
+import org.apache.spark.sql.skewext.ui.SkewextTab
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession, SparkSessionExtensions}
+
+/** Sessions that start and stop, in a suite of their own: a JVM has one SparkContext at a time. */
 class StoppedSessionSuite extends SparkFunSuite {
+
+  /** The messages of the extension's own log while `body` runs. */
+  private def logged(body: => Unit): Seq[String] = {
+    val log = new LogAppender("the start of a session")
+    withLogAppender(log, Seq(classOf[SkewExtensions].getName), Some(Level.INFO))(body)
+    log.loggingEvents.map(_.getMessage.getFormattedMessage).toSeq
+  }
 
   private def session(): SparkSession = SparkSession
     .builder()
@@ -28,6 +40,40 @@ class StoppedSessionSuite extends SparkFunSuite {
       try assert(SkewextTab.isAttachedTo(session.sparkContext))
       finally session.stop()
     }
+  }
+
+  test("the log has one line for a session, with the active parts") {
+    val lines = logged {
+      val started = session()
+      try {
+        for (each <- Seq(started, started, started.newSession())) each.range(1).collect()
+      } finally started.stop()
+    }
+    assert(lines.size === 1, lines)
+    assert(lines.head.contains(s"skewext ${BuildInfo.version} for Spark ${BuildInfo.sparkLine} on"))
+    assert(lines.head.contains(" parts are active"))
+  }
+
+  test("the log has one line for a session that registers late") {
+    val late = SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false")
+    val lines = logged {
+      val started = late.getOrCreate()
+      try for (_ <- 1 to 2) PythonApi.register(started)
+      finally started.stop()
+    }
+    assert(lines.size === 1, lines)
+    assert(lines.head.contains(s"(${LoadedExtension.Missing})"), lines)
+  }
+
+  test("a line that cannot be written fails no session") {
+    val extensions = new SparkSessionExtensions
+    new SkewExtensions()(extensions)
+    // Without a session there are no settings to read.
+    val lines = logged {
+      assert(TestSessions.resolutionRules(extensions, session = null).nonEmpty)
+    }
+    assert(lines.isEmpty)
+    assert(Guard.failures.exists(_.contains("listing the parts in the log")))
   }
 
   test("an input of a stopped session is refused in a sentence") {

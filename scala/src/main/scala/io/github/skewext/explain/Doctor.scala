@@ -145,6 +145,24 @@ object Doctor {
     parts.map(part => part.name -> reasonAgainst(part, session))
   }
 
+  /**
+   * The needed parts in one line, for the log. It does not compare classes in a release of Apache
+   * Spark, which would take seconds.
+   */
+  def summary(session: SparkSession): String =
+    summary(parts.filter(_.needed(session)).map(p => p.name -> reasonAgainst(p, session)))
+
+  private[explain] def summary(reasons: Seq[(String, Option[String])]): String = {
+    val off = reasons.collect { case (name, Some(reason)) => (reason, name) }
+    // Parts that one setting switches off share its reason.
+    val groups = off.map(_._1).distinct.map { reason =>
+      s"${off.collect { case (`reason`, name) => name }.mkString(", ")} ($reason)"
+    }
+    s"skewext ${BuildInfo.version} for Spark ${BuildInfo.sparkLine} on Spark $SPARK_VERSION: " +
+      s"${reasons.size - off.size} of ${reasons.size} parts are active" +
+      (if (off.isEmpty) "" else groups.mkString("; off: ", "; ", ""))
+  }
+
   def json(session: SparkSession): String = Json.text(
     Json.fields(
       "version" -> BuildInfo.version,

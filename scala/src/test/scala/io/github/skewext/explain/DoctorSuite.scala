@@ -1,5 +1,6 @@
 package io.github.skewext.explain
 
+import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{LoadedExtension, RuleGroup, SkewConf}
@@ -53,6 +54,27 @@ class DoctorSuite extends MultiJoinTest {
     }
     withSQLConf(SkewConf.SKEW_OUTPUT_MODE.key -> "off") {
       assert(off()("key sampling for splits") === s"${SkewConf.SKEW_OUTPUT_MODE.key} is off")
+    }
+  }
+
+  test("a summary in one line names each reason once") {
+    def end(reasons: (String, Option[String])*) = Doctor.summary(reasons).split(": ", 2).last
+    assert(end("a" -> None, "b" -> None) === "2 of 2 parts are active")
+    assert(
+      end("a" -> Some("x is false"), "b" -> None, "c" -> Some("y"), "d" -> Some("x is false")) ===
+        "1 of 4 parts are active; off: a, d (x is false); c (y)")
+  }
+
+  test("a summary counts parts that the session needs") {
+    val needed = Doctor.reasons(spark).filterNot(_._1 == "tab in Spark's UI")
+    val active = needed.count(_._2.isEmpty)
+    val line = Doctor.summary(spark)
+    assert(line.startsWith(s"skewext ${BuildInfo.version} for Spark ${BuildInfo.sparkLine} on "))
+    assert(line.contains(s": $active of ${needed.size} parts are active"), line)
+    withSQLConf(SkewConf.SKEW_ENABLED.key -> "false") {
+      val off = "splits of skewed partitions, key sampling for splits, splits of a MERGE " +
+        s"(${SkewConf.SKEW_ENABLED.key} is false)"
+      assert(Doctor.summary(spark).contains(off))
     }
   }
 

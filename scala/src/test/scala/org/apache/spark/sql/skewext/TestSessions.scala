@@ -70,4 +70,8 @@ object TestSessions {
   def optimizerRules(
       extensions: SparkSessionExtensions,
       session: SparkSession): Seq[Rule[LogicalPlan]] = extensions.buildOptimizerRules(session)
+
+  def resolutionRules(
+      extensions: SparkSessionExtensions,
+      session: SparkSession): Seq[Rule[LogicalPlan]] = extensions.buildResolutionRules(session)
 }
