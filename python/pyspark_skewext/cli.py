@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ PROGRAM = "python -m pyspark_skewext"
 FAILURE, INTERRUPTED = 1, 130
 # As wide as the screen, also on a phone, and dark where the reader's pages are.
 _HEAD = (
-    "<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Skew</title>"
+    "<!DOCTYPE html><html lang='en'><meta charset='utf-8'>"
     "<meta name='viewport' content='width=device-width'>"
     "<meta name='color-scheme' content='light dark'>"
     "<style>body{font-family:sans-serif}td,th{padding:2px 8px}</style>"
@@ -76,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser("doctor", help=doctor).add_argument
     add("--conf", type=_setting, action="append", default=[], metavar="KEY=VALUE", help=_CONF)
 
-    report = "show how uneven the joins of a query in an event log were, with advice"
+    report = "show how uneven the joins of a query in an event log were, and what they would gain"
     add = commands.add_parser("report", help=report).add_argument
     add("event_log", metavar="EVENTLOG", help="a file, or the folder of a rolled event log")
     add("--query", type=int, metavar="N", help="number (default: the longest query with a join)")
@@ -113,7 +114,8 @@ def _report(options: argparse.Namespace) -> None:
         report = query_report(options.query, event_log=path)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     if options.html is not None:
-        options.html.write_text(f"{_HEAD}{report._repr_html_()}", encoding="utf-8")
+        title = f"<title>{escape(report._page().title)}</title>"
+        options.html.write_text(f"{_HEAD}{title}{report._repr_html_()}", encoding="utf-8")
 
 
 @contextmanager

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +18,83 @@ import pytest
 from pictures import svg_of
 from pyspark.errors import AnalysisException, PySparkTypeError, PySparkValueError
 from pyspark.sql import SparkSession
+from stock import setting
 
 import pyspark_skewext as skewext
 from pyspark_skewext.cli import main
+from pyspark_skewext.render import query_gains
 from pyspark_skewext.render.chart import BLUE, MOST_BARS, ORANGE
 from pyspark_skewext.render.query import MOST_STAGES, chart_of
 from pyspark_skewext.report import QueryReport
 
 
-@pytest.fixture(scope="module")
-def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
-    """An event log with one join in it, and the number of that query."""
+@contextmanager
+def logging_to(spark: SparkSession, folder: Path) -> Iterator[Any]:
+    """Write an event log to the file `app` of the folder, by the listener that it yields."""
     context: Any = spark.sparkContext
     jvm: Any = spark._jvm
-    folder = tmp_path_factory.mktemp("logs")
     scala_none = getattr(jvm.scala, "None$").__getattr__("MODULE$")
     # A file, as by default until Spark 4.
     conf = jvm.org.apache.spark.SparkConf(False).set("spark.eventLog.rolling.enabled", "false")
     conf.set("spark.eventLog.compress", "false")
-    listener = jvm.org.apache.spark.scheduler.EventLoggingListener(
+    scheduler = jvm.org.apache.spark.scheduler
+    listener = scheduler.EventLoggingListener(
         "app", scala_none, jvm.java.net.URI(folder.as_uri()), conf
     )
     listener.start()
+    begin = ("nightly", jvm.scala.Some("app-1"), 0, "user", scala_none, scala_none, scala_none)
+    listener.onApplicationStart(scheduler.SparkListenerApplicationStart(*begin))
     context._jsc.sc().addSparkListener(listener)
-    spark.range(100).join(spark.range(50, 150), "id", "full").collect()
-    number = skewext.query_report().query
-    # The extension writes it to the log of the application itself, which has none here.
-    ours = jvm.org.apache.spark.sql.skewext
-    explained = ours.QueryStatus.of(spark._jsparkSession).explanation(number).get()
-    listener.onOtherEvent(ours.SparkListenerJoinsExplained(number, explained))
+    yield listener
     context._jsc.sc().removeSparkListener(listener)
     listener.stop()
+
+
+@pytest.fixture(scope="module")
+def event_log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
+    """An event log with one join in it, and the number of that query."""
+    folder = tmp_path_factory.mktemp("logs")
+    with logging_to(spark, folder) as listener:
+        spark.range(100).join(spark.range(50, 150), "id", "full").collect()
+        number = skewext.query_report().query
+        # The extension writes it to the log of the application itself, which has none here.
+        jvm: Any = spark._jvm
+        ours = jvm.org.apache.spark.sql.skewext
+        explained = ours.QueryStatus.of(spark._jsparkSession).explanation(number).get()
+        listener.onOtherEvent(ours.SparkListenerJoinsExplained(number, explained))
     return str(folder / "app"), number
+
+
+@pytest.mark.parametrize("hint", ["merge", "broadcast"])
+def test_a_log_without_the_extension(
+    spark: SparkSession,
+    hint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its shuffled join is named with its gain, and a broadcast join is not."""
+    with logging_to(spark, tmp_path), setting(spark, "spark.skewext.enabled", "false"):
+        other = spark.range(50, 150).hint(hint)
+        spark.range(100).join(other, "id", "inner").collect()
+    # These rows take no second.
+    monkeypatch.setattr(query_gains, "_WORTH", 0.001)
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "app"), "--html", str(page)]) == 0
+    text, html = capsys.readouterr().out, page.read_text(encoding="utf-8")
+    if hint == "broadcast":
+        assert "gain most" not in text + html
+        assert "there is nothing to do" in text
+        return
+    assert "Joins that would gain most" in text and "Joins that would gain most" in html
+    said = " ".join(text.split())
+    assert re.search(r"SortMergeJoin on id \(stage \d+\): about \d+ ms of its \d+ ms of", said)
+    assert "Spark shuffles and sorts 100 and 100 rows" in said
+    assert "there is nothing to do" not in said
+    extension = "spark.sql.extensions=io.github.skewext.SkewExtensions"
+    command = f"--jars {shlex.quote(skewext.jar_path())} --conf {extension}"
+    assert f"\n  {command}\n" in text
+    assert f">{escape(command)}</pre>" in html
 
 
 def test_dataframe_id_last_query_and_log_give_the_same_report(
@@ -68,8 +117,12 @@ def test_dataframe_id_last_query_and_log_give_the_same_report(
         event_log=Path(path), progress=lambda done, known: seen.append((done, known))
     )
     assert logged.query == number
-    assert str(logged) == str(skewext.query_report(number))
     assert str(logged) == str(skewext.query_report(number, event_log=path))
+    title, *lines = str(logged).splitlines()
+    live, *same = str(skewext.query_report(number)).splitlines()
+    assert lines == same
+    description = live.partition(", ")[2]
+    assert title == f"Query {number} of nightly (app-1) in {path}: {description}"
     assert seen[-1][0] == seen[-1][1] == 2 * Path(path).stat().st_size
     # What was run without an event log is not in it.
     with pytest.raises(AnalysisException, match=f"There is no query {last.query} in the event log"):
@@ -91,9 +144,10 @@ def test_from_the_command_line(
     page = tmp_path / "page.html"
     assert main(["report", path, "--html", str(page)]) == 0
     captured = capsys.readouterr()
-    assert captured.out.startswith(f"Query {number}, ")
+    assert captured.out.startswith(f"Query {number} of nightly (app-1) in {path}: ")
     assert f"Reading {path}" in captured.err
-    assert "<svg" in page.read_text(encoding="utf-8")
+    html = page.read_text(encoding="utf-8")
+    assert "<svg" in html and f"<title>Query {number} of nightly (app-1) in {path}: " in html
     assert main(["report", path, "--query", str(number), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["query"] == number
     assert main(["report", path, "--query", "98765"]) == 1
@@ -252,6 +306,7 @@ def made(
         "explained": ["SortMergeJoin inner [k = k]: run by skewext: by blocks"],
         "settings": {
             "skewext_loaded": True,
+            "extensions": "io.github.skewext.SkewExtensions",
             "switched_off": [],
             "shuffle_partitions": 200,
             "skewed_bytes": 256 * MB,
@@ -260,6 +315,11 @@ def made(
             **(settings or {}),
         },
         "queries": [{"query": 5, "description": "", "milliseconds": 61_000, "joins": 1}],
+        "join_work": [],
+        "stage_work": [],
+        "application": "nightly",
+        "application_id": "app-1",
+        "spark_version": "3.5.9",
         **changes,
     }
     return QueryReport.of(given)

@@ -12,14 +12,20 @@ from pyspark_skewext.render.chart import Chart, svg
 _WRAPPER = textwrap.TextWrapper(96, initial_indent="  * ", subsequent_indent="    ")
 # Calls and names of settings stay whole.
 _WRAPPER.break_long_words = _WRAPPER.break_on_hyphens = False
+_GAINS, _COMMAND = "Joins that would gain most", "With these options of spark-submit:"
 
 
 @dataclass(frozen=True)
 class Page:
-    """The contents of a result: facts, a table with a caption, sentences, and charts."""
+    """The contents of a result: facts, a table with a caption, sentences, and charts.
+
+    The gains of joins come with a line to copy.
+    """
 
     title: str
     facts: Sequence[tuple[str, str]] = ()
+    gains: Sequence[str] = ()
+    command: str = ""
     caption: str = ""
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
@@ -30,10 +36,14 @@ class Page:
         """The page as lines of text."""
         width = max((len(name) for name, _ in self.facts), default=0)
         facts = [f"  {name:<{width}}  {value}".rstrip() for name, value in self.facts]
-        advice = [line for sentence in self.advice for line in _WRAPPER.wrap(sentence)]
         table = self._table() if self.rows else []
-        titles = [[self.caption] if table else [], ["Advice"] if advice else []]
-        blocks = [[self.title], facts, titles[0], table, titles[1], advice]
+        blocks = [[self.title], facts]
+        if self.gains:
+            blocks += [[_GAINS], _wrapped(self.gains), [f"  {_COMMAND}", f"  {self.command}"]]
+        if table:
+            blocks += [[self.caption], table]
+        if self.advice:
+            blocks += [["Advice"], _wrapped(self.advice)]
         return "\n\n".join("\n".join(block) for block in blocks if any(block))
 
     def html(self) -> str:
@@ -47,12 +57,16 @@ class Page:
         parts = [
             f"<h4>{escape(self.title)}</h4>",
             f"<table>{facts}</table>" if facts else "",
+            f"<h5>{_GAINS}</h5>{_items(self.gains)}<p>{_COMMAND}</p>"
+            f"<pre style='white-space:pre-wrap'>{escape(self.command)}</pre>"
+            if self.gains
+            else "",
             svg(self.title, self.charts),
             # On a narrow page it scrolls.
             f"<div style='overflow-x:auto'><table>{''.join(table)}</table></div>"
             if self.rows
             else "",
-            f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in self.advice)}</ul>",
+            _items(self.advice),
         ]
         return f"<div>{''.join(parts)}</div>"
 
@@ -68,6 +82,14 @@ class Page:
             for row in [self.header, *self.rows]
         ]
         return [lines[0], "  " + "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _wrapped(sentences: Sequence[str]) -> list[str]:
+    return [line for sentence in sentences for line in _WRAPPER.wrap(sentence)]
+
+
+def _items(sentences: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:

@@ -17,21 +17,33 @@ _DESCRIPTION, MOST_STAGES = 60, 4
 _HEADER = ["stage", "tasks", "slowest", "median", "times", "it read", "median", "its rows"]
 
 
-def page_of(report: QueryFigures, advice: Sequence[str]) -> Page:
+def page_of(
+    report: QueryFigures, gains: Sequence[str], command: str, advice: Sequence[str]
+) -> Page:
     """Put the page together."""
     description = " ".join(report.description.split())
     if len(description) > _DESCRIPTION:
         description = description[: _DESCRIPTION - 3] + "..."
     slowest = sorted(report.stages, key=lambda stage: stage.slowest.seconds, reverse=True)
     return Page(
-        f"Query {report.query}, {description}",
+        f"Query {report.query}{_source(report)} {description}",
         _facts(report),
+        gains,
+        command,
         "Stages with joins",
         [*_HEADER, "spilled", "on disk", "rows out"],
         [_row(stage) for stage in report.stages],
         advice,
         [chart_of(s) for s in sorted(slowest[:MOST_STAGES], key=lambda stage: stage.stage)],
     )
+
+
+def _source(report: QueryFigures) -> str:
+    """Name the application of an event log, and the log."""
+    if report.event_log is None:
+        return ","
+    application = f" of {report.application} ({report.application_id})"
+    return f"{application if report.application else ''} in {report.event_log}:"
 
 
 def _facts(report: QueryFigures) -> list[tuple[str, str]]:

@@ -29,8 +29,11 @@ _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
-def advise(report: QueryFigures) -> list[str]:
-    """Write the advice, first for the stage with the largest possible gain."""
+def advise(report: QueryFigures, has_gains: bool) -> list[str]:
+    """Write the advice, first for the stage with the largest possible gain.
+
+    With gains there is something to do, also if the tasks are even.
+    """
     if not report.stages:
         return [
             "No stage that has run has a join."
@@ -50,8 +53,9 @@ def advise(report: QueryFigures) -> list[str]:
         return said
     worst = max(report.stages, key=_excess)
     compared = "" if worst.times is None else f", {times(worst.times)} the median"
+    end = "" if has_gains else ": there is nothing to do"
     return [
-        f"The tasks are {worst.verdict or 'even'}: there is nothing to do (the slowest task took "
+        f"The tasks are {worst.verdict or 'even'}{end} (the slowest task took "
         f"{seconds(worst.slowest.seconds)}{compared})."
     ]
 
@@ -139,7 +143,7 @@ def _larger(report: QueryFigures, stage: JoinStage) -> str:
     if why is not None:
         what = why.advice or "docs/explain.md says what to do about that."
         return which + f"It was not split: {why.not_split}. {what} Else {_by_technique(stage)}"
-    lower = _lower(settings, stage)
+    lower = limits_of_splits(settings, stage)
     if not settings.skewext_splits:
         return which + _divided(report) + (f" {lower}" if lower else "")
     if lower:
@@ -160,8 +164,8 @@ def _further(settings: Settings, stage: JoinStage, split: ExecutedJoin) -> str:
     return f"Smaller pieces take less time each: {_set(_ADVISORY, _size(smaller))}."
 
 
-def _lower(settings: Settings, stage: JoinStage) -> str:
-    """The settings that keep adaptive execution from a split of the partition."""
+def limits_of_splits(settings: Settings, stage: JoinStage) -> str:
+    """Write the settings that keep adaptive execution from a split of the largest partition."""
     # Of two inputs, one has at least half of it.
     size = stage.slowest.shuffle_bytes / 2
     lower = size / 2

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark_skewext.results.query import ExecutedJoin, JoinStage
+    from pyspark_skewext.results.query import ExecutedJoin, JoinStage, JoinWork
     from pyspark_skewext.results.skew import Bounds
 
 _SHOWN = 40
@@ -110,6 +110,6 @@ def joins_shown(stage: JoinStage) -> str:
     return f"{'before ' if stage.prepares else ''}{', '.join(names)}{more}"
 
 
-def join_shown(join: ExecutedJoin) -> str:
+def join_shown(join: ExecutedJoin | JoinWork) -> str:
     """Name a join by its operator and its key."""
     return f"{join.operator} on {', '.join(join.keys)}" if join.keys else join.operator

@@ -15,6 +15,7 @@ from pyspark_skewext._validate import check_progress, check_type
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.query import page_of
 from pyspark_skewext.render.query_advice import advise
+from pyspark_skewext.render.query_gains import JoinGain, command_of, gains_of, gains_shown
 from pyspark_skewext.render.shown import Report
 from pyspark_skewext.results.query import QueryFigures
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class QueryReport(Report, QueryFigures):
-    """How uneven the tasks of a query were in its joins. Prints as a table.
+    """How uneven the tasks of a query were in its joins, and what joins of Spark's would gain.
+
+    Prints as a table.
 
     Attributes
     ----------
@@ -40,17 +43,31 @@ class QueryReport(Report, QueryFigures):
         Its settings, as far as the advice depends on them.
     queries
         All known queries of the application, or of its event log.
+    join_work, stage_work
+        The work of Spark's own joins, and of the stages that run them or write their inputs.
+    application, application_id, spark_version, event_log
+        The application, and the path of its event log if the report is of one.
     """
 
-    _derived = ("advice",)
+    _derived = ("advice", "gains", "command")
 
     @property
     def advice(self) -> list[str]:
         """Changes that make the query faster, as sentences."""
-        return advise(self)
+        return advise(self, bool(self.gains))
+
+    @property
+    def gains(self) -> list[JoinGain]:
+        """Joins of Spark's that would take less time with the extension: estimates."""
+        return gains_of(self)
+
+    @property
+    def command(self) -> str:
+        """The options of ``spark-submit`` that add the extension."""
+        return command_of(self)
 
     def _page(self) -> Page:
-        return page_of(self, self.advice)
+        return page_of(self, gains_shown(self, self.gains), self.command, self.advice)
 
 
 def query_report(
@@ -63,7 +80,8 @@ def query_report(
 
     The query has run in this application or, with `event_log`, in another one, which may be
     without the extension. For each stage with a join, the report compares the slowest task with the
-    median: time, input and spill.
+    median: time, input and spill. For joins of stock Spark it estimates the time that the extension
+    would save.
 
     Parameters
     ----------
@@ -113,7 +131,7 @@ def query_report(
     else:
         engine = engine_of(query.sparkSession)
     path = None if event_log is None else os.fspath(event_log)
-    return QueryReport.of(engine.query_report(query, path, progress))
+    return QueryReport.of({**engine.query_report(query, path, progress), "event_log": path})
 
 
 def _check(query: object, event_log: object, progress: object) -> None:

@@ -121,6 +121,59 @@ class JoinStage:
         )
 
 
+class JoinInput(NamedTuple):
+    """An input of a join of Spark's.
+
+    `rows` is None if no operator counts them. The join reads a `shuffled` input from a shuffle,
+    which `stage` wrote, if that is known. A `chained` one is the result of a full outer join.
+    """
+
+    rows: int | None
+    shuffled: bool
+    stage: int | None
+    chained: bool
+
+
+@dataclass(frozen=True)
+class JoinWork:
+    """The work of a join of Spark's: its inputs, from left to right.
+
+    `condition` is the form of a condition that it tests for all pairs of rows: ``"range"``,
+    ``"or"`` or None.
+    """
+
+    stage: int
+    operator: str
+    keys: list[str] | None
+    condition: str | None
+    inputs: list[JoinInput]
+    _parts: ClassVar[Any] = {"inputs": JoinInput}
+
+    @property
+    def tests_pairs(self) -> bool:
+        """Whether it has no equal keys."""
+        return self.operator in ("BroadcastNestedLoopJoin", "CartesianProduct")
+
+
+class StageWork(NamedTuple):
+    """The work of a stage that runs joins, or writes their inputs, by all its tasks.
+
+    A stage that is not `is_known` has operators that may take any time for a row.
+    """
+
+    stage: int
+    run_seconds: float
+    scanned_rows: int
+    read_rows: int
+    written_rows: int
+    written_bytes: int
+    output_rows: int
+    disk_spilled: int
+    aggregated_rows: int
+    joined_rows: int
+    is_known: bool
+
+
 class QuerySummary(NamedTuple):
     """A finished query: its number, its description, its time and its number of joins."""
 
@@ -135,6 +188,7 @@ class Settings:
     """The settings of the query."""
 
     skewext_loaded: bool
+    extensions: str
     switched_off: list[str]
     shuffle_partitions: int
     skewed_bytes: int
@@ -161,7 +215,13 @@ class QueryFigures:
     explained: list[str]
     settings: Settings
     queries: list[QuerySummary]
-    _parts: ClassVar[Any] = {"settings": Settings}
+    join_work: list[JoinWork]
+    stage_work: list[StageWork]
+    application: str | None
+    application_id: str | None
+    spark_version: str | None
+    event_log: str | None = None
+    _parts: ClassVar[Any] = {"settings": Settings, "join_work": JoinWork}
 
     @classmethod
     def of(cls: type[F], figures: dict[str, Any]) -> F:
@@ -173,6 +233,10 @@ class QueryFigures:
             join_count=figures["joins"],
             stages=list(map(JoinStage.of, figures["stages"])),
             other_seconds=figures["other_run_ms"] / 1000,
+            stage_work=[
+                filled(StageWork, work, run_seconds=work["run_ms"] / 1000)
+                for work in figures["stage_work"]
+            ],
             queries=[
                 filled(QuerySummary, query, seconds=query["milliseconds"] / 1000)
                 for query in figures["queries"]

@@ -23,17 +23,39 @@ private[skewext] class ExecutedQuery(
   private val skews: Map[Long, ExplainedSkew] =
     explained.flatMap(_.skew).flatMap(skew => skew.metric.map(_ -> skew)).toMap
 
+  private val joinStages = {
+    val operators = query.stages.map(stage => stage -> status.operators(stage)).toMap
+    new JoinStages(plan, values, operators)
+  }
+
   private val (withJoins, others) = {
-    val joins = new JoinStages(plan, values, status.operators)
-    val all = query.stages.toSeq.sorted.map { stage =>
-      stage -> joins.joinsOf(stage).map(join(_))
-    }
+    val all = query.stages.toSeq.sorted.map(stage => stage -> joinStages.joinsOf(stage))
     all.partition(_._2.nonEmpty)
   }
 
   /** The stages with joins whose tasks are known, with their joins, the topmost first. */
-  val stages: Seq[(StageTasks, Seq[ExecutedJoin])] =
-    withJoins.flatMap { case (stage, joins) => StageTasks.of(status, stage).map(_ -> joins) }
+  val stages: Seq[(StageTasks, Seq[ExecutedJoin])] = withJoins.flatMap { case (stage, joins) =>
+    StageTasks.of(status, stage).map(_ -> joins.map(join(_)))
+  }
+
+  private val joins: Seq[(Int, SparkPlanGraphNode)] =
+    withJoins.flatMap { case (stage, joins) => joins.map(stage -> _) }
+
+  private lazy val work = new QueryWork(
+    new OperatorGraph(plan, values),
+    joinStages,
+    query.stages.toSeq.sorted,
+    status.attempts)
+
+  /** The work of Spark's joins whose stage is certain. */
+  def joinWork: Seq[JoinWork] =
+    joins.groupBy(_._2).values.toSeq.flatMap {
+      case Seq((stage, node)) => work.join(stage, node, join(node))
+      case _ => None
+    }
+
+  /** The work of the stages that run joins, or write their inputs. */
+  def stageWork: Seq[StageWork] = work.stagesOf(joins)
 
   /** The run time of the tasks of the other stages, in milliseconds. */
   val otherMillis: Long =

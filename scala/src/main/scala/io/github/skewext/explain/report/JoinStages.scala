@@ -40,9 +40,31 @@ private[skewext] class JoinStages(
     }
   }
 
+  /**
+   * The stage that wrote the rows of an exchange.
+   *
+   * @param below the operators below the exchange whose names RDDs have.
+   * @param stages the stages of the query.
+   */
+  def writerOf(
+      exchange: SparkPlanGraphNode,
+      below: Seq[SparkPlanGraphNode],
+      stages: Seq[Int]): Option[Int] = {
+    // Its other metrics are those of the stage that reads it.
+    val written = exchange.metrics.toSeq.filter(metric => JoinStages.Written(metric.name))
+    val named = stagesIn(written.flatMap(metric => values.get(metric.accumulatorId))).distinct
+    def byNames = stages.filter { stage =>
+      below.exists(node => namesakes.get(node.name).contains(1) && operators(stage)(node.name))
+    }
+    Some(if (named.isEmpty) byNames else named).collect { case Seq(stage) => stage }
+  }
+
+  private def stagesIn(texts: Seq[String]): Seq[Int] =
+    texts.flatMap(JoinStages.OfStage.findAllMatchIn(_).map(_.group(1).toInt))
+
   private def ranIn(stage: Int)(nodes: SparkPlanGraphNode*): Boolean = {
     val texts = nodes.flatMap(_.metrics).flatMap(metric => values.get(metric.accumulatorId))
-    val stages = texts.flatMap(JoinStages.OfStage.findAllMatchIn(_).map(_.group(1).toInt))
+    val stages = stagesIn(texts)
     // A metric that a single task has updated has no stage in its text.
     texts.nonEmpty && (stages.isEmpty || stages.contains(stage))
   }
@@ -51,6 +73,8 @@ private[skewext] class JoinStages(
 private[skewext] object JoinStages {
 
   private val OfStage = """stage (\d+)\.\d+: task""".r
+
+  private val Written = Set("data size", "shuffle bytes written", "shuffle write time")
 
   /**
    * By the name, because operators of other extensions are joins, too. Only by its first word, because

@@ -110,8 +110,12 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     }
     val failure = query.errorMessage.filter(_.nonEmpty)
     val summary = queries.find(_.id == id).get
+    val application = status.application
     Json.text(
       Json.fields(
+        "application" -> application.map(_.name),
+        "application_id" -> application.map(_.id),
+        "spark_version" -> application.flatMap(_.attempts.lastOption).map(_.appSparkVersion),
         "query" -> id,
         "description" -> query.description,
         "milliseconds" -> durationOf(summary),
@@ -119,6 +123,8 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
         "joins" -> ran.numJoins,
         "stages" -> ran.stages.map { case (stage, joins) => of(stage, joins) },
         "other_run_ms" -> ran.otherMillis,
+        "join_work" -> ran.joinWork.map(of(_)),
+        "stage_work" -> ran.stageWork.map(of(_)),
         "explained" -> ExplanationText.summary(explained),
         "settings" -> settings,
         "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
@@ -157,6 +163,32 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
       name -> value.fold[Any](identity, identity)
     }: _*))
 
+  private def of(work: JoinWork): Map[String, Any] = Json.fields(
+    "stage" -> work.stage,
+    "operator" -> work.join.name,
+    "keys" -> work.join.keys,
+    "condition" -> work.condition,
+    "inputs" -> work.inputs.map { input =>
+      Json.fields(
+        "rows" -> input.rows,
+        "shuffled" -> input.shuffled,
+        "stage" -> input.stage,
+        "chained" -> input.chained)
+    })
+
+  private def of(work: StageWork): Map[String, Any] = Json.fields(
+    "stage" -> work.stage,
+    "run_ms" -> work.total(_.executorRunTime),
+    "scanned_rows" -> work.total(_.inputRecords),
+    "read_rows" -> work.total(_.shuffleReadRecords),
+    "written_rows" -> work.total(_.shuffleWriteRecords),
+    "written_bytes" -> work.total(_.shuffleWriteBytes),
+    "output_rows" -> work.total(_.outputRecords),
+    "disk_spilled" -> work.total(_.diskBytesSpilled),
+    "aggregated_rows" -> work.aggregated,
+    "joined_rows" -> work.joined,
+    "is_known" -> work.isKnown)
+
   private def of(query: QuerySummary): Map[String, Any] = Json.fields(
     "query" -> query.id,
     "description" -> query.description,
@@ -178,6 +210,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     val skew = SkewSettings.of(conf)
     Json.fields(
       "skewext_loaded" -> loaded,
+      "extensions" -> given.getOrElse(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key, ""),
       "switched_off" -> off,
       "shuffle_partitions" -> conf.numShufflePartitions,
       "skewed_bytes" -> skew.thresholdBytes,

@@ -146,6 +146,12 @@ private object EventLog {
     Set(classOf[SparkListenerSQLExecutionStart], classOf[SparkListenerSQLExecutionEnd])
       .map(_.getName)
 
+  private val ApplicationEvents = Set(
+    "SparkListenerLogStart",
+    "SparkListenerApplicationStart",
+    "SparkListenerEnvironmentUpdate",
+    "SparkListenerJobEnd")
+
   private val StageEvents = Set(
     "SparkListenerStageSubmitted",
     "SparkListenerStageCompleted",
@@ -186,7 +192,7 @@ private object EventLog {
     def isWanted(line: String): Boolean = Begin.findPrefixMatchOf(line).exists { begin =>
       def number: Option[Long] = Option(begin.group(2)).map(_.toLong)
       begin.group(1) match {
-        case "SparkListenerEnvironmentUpdate" | "SparkListenerJobEnd" => true
+        case name if ApplicationEvents.contains(name) => true
         case "SparkListenerJobStart" => line.contains(property)
         case name if StageEvents.contains(name) => number.exists(stages.contains)
         case name =>

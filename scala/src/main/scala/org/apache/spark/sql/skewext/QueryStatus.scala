@@ -6,7 +6,7 @@ import java.util.concurrent.{CountDownLatch, TimeUnit, TimeoutException}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.ui.{SQLAppStatusStore, SQLExecutionUIData, SparkPlanGraph}
 import org.apache.spark.status.KVUtils.viewToSeq
-import org.apache.spark.status.api.v1.{StageData, TaskData}
+import org.apache.spark.status.api.v1.{ApplicationInfo, StageData, TaskData}
 import org.apache.spark.status.{AppStatusStore, ElementTrackingStore}
 import org.apache.spark.ui.scope.RDDOperationCluster
 
@@ -66,6 +66,9 @@ final class QueryStatus private[skewext] (app: AppStatusStore, sql: SQLAppStatus
     found(app.operationGraphForStage(stage).rootCluster.childClusters.flatMap(names).toSet)
       .getOrElse(Set.empty)
   }
+
+  /** The name and the id of the application, and its version of Spark. */
+  def application: Option[ApplicationInfo] = found(app.applicationInfo())
 
   /** The settings with which the application was started. */
   def properties: Map[String, String] =
