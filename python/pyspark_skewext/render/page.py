@@ -24,13 +24,13 @@ class Page:
 
     title: str
     facts: Sequence[tuple[str, str]] = ()
-    gains: Sequence[str] = ()
-    command: str = ""
     caption: str = ""
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     advice: Sequence[str] = ()
     charts: Sequence[Chart] = ()
+    gains: Sequence[str] = ()
+    command: str = ""
 
     def text(self) -> str:
         """The page as lines of text."""

@@ -28,13 +28,13 @@ def page_of(
     return Page(
         f"Query {report.query}{_source(report)} {description}",
         _facts(report),
-        gains,
-        command,
         "Stages with joins",
         [*_HEADER, "spilled", "on disk", "rows out"],
         [_row(stage) for stage in report.stages],
         advice,
         [chart_of(s) for s in sorted(slowest[:MOST_STAGES], key=lambda stage: stage.stage)],
+        gains,
+        command,
     )
 
 
