@@ -116,6 +116,11 @@ matrix: $(JAR) $(ENV) ## A smoke test with every Python here; MATRIX=full: also 
 	$(PY) build-tools/matrix.py $(if $(filter full,$(MATRIX)),--full) $(ARGS)
 bench: $(JAR) $(ENV) ## The benchmarks, or BENCH=case; ARGS='--help' lists them; SCRIPT=tpch: another script
 	$(PY) bench/$(or $(SCRIPT),run).py $(ARGS) $(BENCH)
+bench-public: $(JAR) $(ENV) ## Benchmarks that others know, small: 30 minutes on two cores
+	for run in $(PUBLIC); do $(PY) bench/$$(echo $$run | tr : ' ') || exit 1; done
+PUBLIC = tpch.py:--scale:0.2:--rounds:1:--ways:stock,ours tpcds.py:--scale:0.2:--rounds:1:--no-warm-up:--ways:stock,ours \
+  skewed_tpch.py:--scale:0.2:--rounds:1 db_benchmark.py:--scale:1:--rounds:1 ranges.py:--scale:0.1:--rounds:1 \
+  or_joins.py:--scale:0.2:--rounds:1 job.py:--processes:2:--scale:0.2
 
 fmt: $(ENV) ## Format all sources and repair what the linters can
 	$(SBT) scalafixAll scalafmtAll scalafmtSbt

@@ -17,9 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import facts, turns_report
+from harness import facts, skewed_tpch, turns_report
 from harness.case import CHAINS
 from harness.cases import CASES, HOWS
+from harness.job_report import rows as job_rows
 from harness.report import Json, as_json, best, load, percent, ratio
 from harness.task_report import rows as task_rows
 from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUES
@@ -59,6 +60,7 @@ TURNS = {
     "tpch.py, scale factor 10": ("tpch-sf10.json", "queries"),
     "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
     "tpcds.py": ("tpcds-sf1.json", "queries"),
+    "db_benchmark.py": ("db-benchmark-sf10.json", "joins"),
     "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
 }
 ABOUT = {case.name: case.about for case in CASES}
@@ -139,6 +141,10 @@ def queries() -> dict[str, str]:
         for name, (file, group_name) in TURNS.items()
         if (group := read(file).get("groups", {}).get(group_name))
     }
+    if groups := read("skewed-tpch-sf2.json").get("groups"):
+        found["skewed_tpch.py"] = skewed_tpch.penalties(groups)
+    if runs := read("job.json").get("runs"):
+        found["job.py"] = job_rows(runs)
     if shapes := read("tasks.json").get("shapes"):
         found["tasks.py"] = task_rows(shapes)
     page = PERFORMANCE.read_text(encoding="utf-8")

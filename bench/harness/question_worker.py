@@ -80,6 +80,7 @@ def run(sql: str, data: Path, conf: dict[str, str], analyzed: bool) -> Json:
             "cpu_seconds": round(cpu, 2),
             "joins": {name: n for name, n in operators.items() if is_join(name)},
             "operators": {name: operators[name] for name in _OPERATORS if name in operators},
+            "balance": facts.balance(found["stages"]),
             "shuffle_bytes": found["shuffle_bytes"],
             "spilled_disk_bytes": found["spilled_disk_bytes"],
             "peak_task_memory_bytes": found["peak_task_memory_bytes"],

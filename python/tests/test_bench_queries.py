@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from harness import (
     blocks,
     cliffs,
+    db_benchmark,
     engines,
     or_joins,
     question_worker,
     ranges,
+    skewed_tpch,
     task_report,
     tpc,
     tpch_joins,
@@ -233,3 +236,60 @@ def test_the_table_of_tasks_compares_with_stock() -> None:
         ["map", "ours-rows", "died"],
     ]
     assert [row[-2] for row in table] == ["1.00", "4.00", ""]
+
+
+def test_nine_keys_in_ten_of_db_benchmark_match(session: SparkSession, tmp_path: Path) -> None:
+    data = db_benchmark.generate(0.01, tmp_path)
+    rows = {
+        each.name: question_worker.answer(each.sql, data, each.conf, analyzed=False).get("rows")
+        for each in db_benchmark.joins(data, {})
+    }
+    assert rows["small-inner"] == rows["medium-left"] == 10_000
+    assert (rows["big-inner"], rows["big-full"], rows["chain-full"]) == (9_000, 11_000, 11_000)
+    # One of ten keys has no match.
+    assert rows["medium-inner"] == rows["medium-string"]
+    assert 8_000 < rows["medium-inner"] < 9_800
+
+
+def test_a_larger_exponent_skews_the_foreign_keys_of_tpch(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    even = tmp_path / "even"
+    queries = tpc.generate(tpc.TPCH, 0.001, even)
+    most = []
+    for z in skewed_tpch.EXPONENTS:
+        data = skewed_tpch.generate(tmp_path / f"z{z:g}", z, even)
+        lines, offers = (f"'{folder}.parquet'" for folder in (data / "lineitem", even / "partsupp"))
+        assert _number(f"count(*) FROM {lines}") == 6005
+        same = "ps_partkey = l_partkey AND ps_suppkey = l_suppkey"
+        assert _number(f"count(*) FROM {lines} ANTI JOIN {offers} ON {same}") == 0
+        grouped = f"SELECT count(*) AS n FROM {lines} GROUP BY l_partkey"
+        most.append(_number(f"max(n) FROM ({grouped})"))
+        for question in skewed_tpch.questions(data, z, queries, {})[:2]:
+            found = question_worker.answer(question.sql, data, question.conf, analyzed=False)
+            assert "rows" in found, found
+        question_worker.close()
+    assert most[0] < most[1] < most[2]
+
+
+def test_a_penalty_is_a_ratio_of_times_with_and_without_skew() -> None:
+    def of(stock: float, ours: float) -> dict[str, Any]:
+        balance = {"ratio": 3.0}
+        ways = {"stock": {"median": stock, "balance": balance}, "ours": {"median": ours}}
+        return {"ways": ways}
+
+    queries = dict.fromkeys(range(1, 23), "")
+    names = [question.name for question in skewed_tpch.questions(Path(), 0, queries, {})]
+    groups = {
+        skewed_tpch.group(z): {
+            name.replace("-z0", f"-z{z:g}"): of(2 * (1 + z), 1 + z / 2) for name in names
+        }
+        for z in skewed_tpch.EXPONENTS
+    }
+    _, first, *_ = skewed_tpch.penalties(groups)
+    assert first[1:] == ["2.00", "1.50", "2.00", "1.00", "1.25", "1.50", "3.0", ""]
+
+
+def _number(query: str) -> int:
+    ((number,),) = duckdb.sql(f"SELECT {query}").fetchall()
+    return int(number)
