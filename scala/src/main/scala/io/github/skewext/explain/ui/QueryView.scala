@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
 
 /**
- * A query: its joins, the reasons for their plans, advice, and their tasks. Long names break, and
+ * A query: a verdict, its joins, the reasons for their plans, and their tasks. Long names break, and
  * bars scroll in a separate box, so that the page does not scroll sideways on a phone. This uses
  * classes of Bootstrap, which Spark's UI includes.
  */
@@ -25,10 +25,11 @@ object QueryView {
     val ran = query.map(new ExecutedQuery(status, _, explanation.joins))
     <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
+      {ran.fold[NodeSeq](NodeSeq.Empty)(executed => QueryVerdict(id, executed.stages))}
       {explanation.notes.map(note => <p>{note}</p>)}
       {explanation.joins.map(join(_))}
       {if (explanation.scans.isEmpty) Nil else scans(explanation.scans)}
-      {ran.fold[NodeSeq](NodeSeq.Empty)(tasks(id, _, link))}
+      {ran.fold[NodeSeq](NodeSeq.Empty)(tasks(_, link))}
     </div>
   }
 
@@ -94,13 +95,12 @@ object QueryView {
       </table>
     </div>
 
-  private def tasks(id: Long, ran: ExecutedQuery, link: String => String): NodeSeq = {
+  private def tasks(ran: ExecutedQuery, link: String => String): NodeSeq = {
     val stages = ran.stages
     <div>
       <h4>Tasks of stages with a join</h4>
       {if (stages.isEmpty) <p>None that ended well are remembered.</p> else NodeSeq.Empty}
       {stages.map { case (tasks, joins) => stage(tasks, joins, link) }}
-      {if (stages.exists { case (tasks, _) => tasks.isSlow }) advice(id) else NodeSeq.Empty}
     </div>
   }
 
@@ -108,7 +108,7 @@ object QueryView {
     <div>
       <p>
         <a href={link(s"/stages/stage/?id=${tasks.stage}&attempt=0")}>Stage {tasks.stage}</a>,
-        {if (tasks.prepares) "keys before " else ""}{joins.map(named(_)).mkString(", ")}: {
+        {named(tasks, joins)}: {
       TaskBars.caption(tasks)
     }
         {tasks.verdict.fold("")(text => s" ($text; ${TaskBars.told(tasks.ran.head)})")}
@@ -116,16 +116,13 @@ object QueryView {
       <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
 
+  /** For example, `keys before SplitJoin by k, split 1 partition in 4 pieces`. */
+  private[ui] def named(tasks: StageTasks, joins: Seq[ExecutedJoin]): String =
+    (if (tasks.prepares) "keys before " else "") + joins.map(named(_)).mkString(", ")
+
   private def named(join: ExecutedJoin): String =
     join.name + join.keys.fold("")(_.mkString(" by ", ", ", "")) +
       join.split.fold("")(how => s", split $how")
-
-  private def advice(id: Long): Node =
-    <p>
-      <code>skewext.query_report({id})</code> has advice on the slow tasks, and from an event log
-      <code>skewext.query_report({id}, event_log=...)</code>. <code>skewext.skew_report</code> shows
-      their keys.
-    </p>
 
   private def place(place: String): String =
     if (place == Place.Query) "" else s" (in a $place)"

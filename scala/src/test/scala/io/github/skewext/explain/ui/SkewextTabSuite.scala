@@ -108,6 +108,8 @@ class SkewextTabSuite extends SkewTest {
             assert(texts.exists(_.contains(told)), told)
         }
         assert(texts.contains(s"Joins of query $id"))
+        val verdict = texts.indexWhere(_.startsWith("There is nothing to do: the tasks of joins"))
+        assert(verdict >= 0 && verdict < texts.indexWhere(_.startsWith("Join 1: ")), texts)
         val tasks = "<rect".r.findAllIn(page).size
         assert(tasks > 0 && texts.exists(_.contains(s": $tasks tasks; the slowest took")))
         assert("<title>partition \\d".r.findAllIn(page).size === tasks)
@@ -165,9 +167,14 @@ class SkewextTabSuite extends SkewTest {
     assert("<a[^>]*>skewext</a>".r.findAllIn(fetch(s"$live/jobs/")).size === 1)
   }
 
-  test("the style sheet of Spark's UI has the classes by which words break and boxes scroll") {
+  test("the style sheet of Spark's UI has the classes of the pages") {
     val style = fetch(s"$live/static/bootstrap.min.css")
-    for (name <- Seq("text-break", "text-nowrap", "table-responsive"))
+    for (name <- Seq(
+        "text-break",
+        "text-nowrap",
+        "table-responsive",
+        "alert-warning",
+        "alert-success"))
       assert(style.contains(s".$name{"), name)
   }
 

@@ -27,6 +27,17 @@ class TaskBarsSuite extends SparkFunSuite {
     assert(first === 4 * third && third === last)
   }
 
+  test("the axis ends at the longest task, and the legend explains colours and line") {
+    val drawn = TaskBars.of(stage(400, 100, 100))
+    val texts = (drawn \ "text").map(_.text)
+    assert(texts.take(2) === Seq("0.4 s", "0"))
+    assert(texts.takeRight(3) === Seq("over 2x median", "others", "median 0.1 s"))
+    val fills = (drawn \ "rect").map(_ \@ "fill").distinct
+    assert((drawn \ "circle").map(_ \@ "fill") === fills)
+    // Spark's pages may be dark.
+    assert((drawn \ "text").map(_ \@ "fill").distinct === Seq("currentColor"))
+  }
+
   test("one judgement of uneven tasks: the gain decides whether they are slow") {
     def judged(runs: Long*) = {
       val tasks = stage(runs: _*)
