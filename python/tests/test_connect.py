@@ -73,7 +73,9 @@ def run(python: Path | str, address: str, *arguments: str) -> int:
 
 
 @contextmanager
-def server(folder: Path, *settings: str, jars: Sequence[str] = ()) -> Iterator[str]:
+def server(
+    folder: Path, *settings: str, jars: Sequence[str] = (), master: str = "local[2]"
+) -> Iterator[str]:
     """Start one, and give its address when it listens."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -89,13 +91,15 @@ def server(folder: Path, *settings: str, jars: Sequence[str] = ()) -> Iterator[s
         "spark.sql.autoBroadcastJoinThreshold=-1",
         "spark.ui.enabled=false",
     )
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]"]
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
     command += [word for setting in settings for word in ("--conf", setting)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     log = folder / "server.log"
+    # Executors of a local cluster keep their files in the folder.
+    env = {**without_spark(), "SPARK_WORKER_DIR": str(folder)}
     with log.open("w") as said:
         process = subprocess.Popen(
-            [*command, "spark-internal"], cwd=folder, env=without_spark(), stdout=said, stderr=said
+            [*command, "spark-internal"], cwd=folder, env=env, stdout=said, stderr=said
         )
         try:
             end = time.monotonic() + 120
@@ -113,10 +117,19 @@ def listens(port: int) -> bool:
         return tried.connect_ex(("localhost", port)) == 0
 
 
+EXTENSION = "spark.sql.extensions=io.github.skewext.SkewExtensions"
+
+
 def test_a_server_with_the_extension(tmp_path: Path) -> None:
-    extension = "spark.sql.extensions=io.github.skewext.SkewExtensions"
-    with server(tmp_path, extension, jars=[skewext.jar_path()]) as address:
+    with server(tmp_path, EXTENSION, jars=[skewext.jar_path()]) as address:
         assert run(CLIENT, address, *SUITE) > (150 if TEST_ALL else 100)
+
+
+def test_a_server_with_executors(tmp_path: Path) -> None:
+    """Tasks of Connect sessions load classes by loaders of their own, which must find the jar."""
+    master = "local-cluster[2,1,1024]"
+    with server(tmp_path, EXTENSION, jars=[skewext.jar_path()], master=master) as address:
+        assert run(CLIENT, address, "tests/test_joins.py", "-k", "test_how") == 6
 
 
 def test_a_server_without(tmp_path: Path) -> None:
