@@ -43,14 +43,19 @@ JOBS = (
     ),
     Job(
         "inner join, aggregate",
-        "SELECT g, sum(v0), max(v1) FROM lines JOIN orders USING (k) GROUP BY g",
+        "SELECT g, sum(lines.v0), max(orders.v1) FROM lines JOIN orders USING (k) GROUP BY g",
         _WHOLE,
     ),
-    Job("skewed full join", "SELECT * FROM hot FULL JOIN orders USING (k)", _WHOLE | _SMALL_SLICES),
+    Job(
+        "skewed full join",
+        "SELECT k, hot.v0 AS a, hot.s AS b, orders.v1 AS c, orders.s AS d "
+        "FROM hot FULL JOIN orders USING (k)",
+        _WHOLE | _SMALL_SLICES,
+    ),
     Job("range join", "SELECT p.k, i.g FROM points p JOIN ranges i ON p.t >= i.lo AND p.t < i.hi"),
     Job(
         "two broadcast joins, aggregate",
-        "SELECT a.w, b.w, sum(v0) FROM lines JOIN small a ON g = a.k "
+        "SELECT a.w, b.w AS other, sum(v0) FROM lines JOIN small a ON g = a.k "
         "JOIN small b ON v0 % 1000 = b.k GROUP BY a.w, b.w",
     ),
 )

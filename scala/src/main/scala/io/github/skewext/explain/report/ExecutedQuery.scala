@@ -38,24 +38,36 @@ private[skewext] class ExecutedQuery(
     StageTasks.of(status, stage).map(_ -> joins.map(join(_)))
   }
 
-  private val joins: Seq[(Int, SparkPlanGraphNode)] =
-    withJoins.flatMap { case (stage, joins) => joins.map(stage -> _) }
+  /** A later job may list a stage once more, by another number, and skip it. */
+  private def hasRun(stage: Int): Boolean =
+    status.attempts(stage).exists(_.numCompleteTasks > 0)
+
+  private lazy val joins: Seq[(Int, SparkPlanGraphNode)] = withJoins.flatMap {
+    case (stage, joins) => if (hasRun(stage)) joins.map(stage -> _) else Nil
+  }
 
   private lazy val work = new QueryWork(
     new OperatorGraph(plan, values),
     joinStages,
-    query.stages.toSeq.sorted,
+    query.stages.toSeq.sorted.filter(hasRun),
     status.attempts)
 
-  /** The work of Spark's joins whose stage is certain. */
-  def joinWork: Seq[JoinWork] =
+  /** The joins of which one stage is certain. */
+  private lazy val certain: Seq[(Int, SparkPlanGraphNode)] =
     joins.groupBy(_._2).values.toSeq.flatMap {
-      case Seq((stage, node)) => work.join(stage, node, join(node))
-      case _ => None
+      case Seq(only) => Some(only)
+      case several =>
+        Some(several.filter { case (s, node) => work.reads(s, node) }).collect { case Seq(only) =>
+          only
+        }
     }
 
+  /** The work of Spark's joins. */
+  def joinWork: Seq[JoinWork] =
+    certain.flatMap { case (stage, node) => work.join(stage, node, join(node)) }
+
   /** The work of the stages that run joins, or write their inputs. */
-  def stageWork: Seq[StageWork] = work.stagesOf(joins)
+  def stageWork: Seq[StageWork] = work.stagesOf(certain)
 
   /** The run time of the tasks of the other stages, in milliseconds. */
   val otherMillis: Long =

@@ -62,10 +62,10 @@ private[skewext] class QueryWork(
   def join(stage: Int, node: SparkPlanGraphNode, join: ExecutedJoin): Option[JoinWork] =
     if (!OfSpark(join.name)) None
     else {
-      def left = graph.children(node).headOption.toSeq.flatMap(graph.all).map(_.desc)
+      def sides = graph.children(node).map(graph.all(_).map(_.desc))
       val counted = graph.children(node).map(input(node, _))
       val inputs = if (join.name == Product) readOnce(stage, counted) else counted
-      Some(JoinWork(stage, join, inputs, PairConditions.form(node.desc, left)))
+      Some(JoinWork(stage, join, inputs, PairConditions.form(node.desc, sides)))
     }
 
   /** The stages that run the joins, or write their inputs. */
@@ -103,8 +103,20 @@ private[skewext] class QueryWork(
     else inputs.map(i => i.copy(rows = i.rows.map(rows => math.round(rows / times))))
   }
 
+  /** Whether the tasks of a stage read as many rows as the exchanges below a join have. */
+  def reads(stage: Int, join: SparkPlanGraphNode): Boolean = {
+    val exchanges = graph.sameTasks(join).flatMap(graph.children).filter(_.name == "Exchange")
+    total(stage)(_.shuffleReadRecords) == exchanges.toSeq.flatMap(graph.rows).sum
+  }
+
   private def writerOf(exchange: SparkPlanGraphNode): Option[Int] =
-    joinStages.writerOf(exchange, graph.children(exchange).map(graph.named), stages)
+    joinStages
+      .writerOf(exchange, graph.children(exchange).map(graph.named), stages)
+      .orElse(
+        Some(stages.filter(s => graph.rows(exchange).contains(total(s)(_.shuffleWriteRecords))))
+          .collect { case Seq(stage) => stage })
+
+  private def total(stage: Int)(figure: StageData => Long): Long = attempts(stage).map(figure).sum
 
   private def isChained(exchange: SparkPlanGraphNode): Boolean = {
     def merged(node: SparkPlanGraphNode, names: Seq[String]): Boolean =

@@ -25,9 +25,9 @@ private[skewext] object PairConditions {
 
   /**
    * @param text the description of the join.
-   * @param left the descriptions of all operators on its left side.
+   * @param sides the descriptions of all operators on its left side, and on its right side.
    */
-  def form(text: String, left: => Seq[String]): Option[String] = {
+  def form(text: String, sides: => Seq[Seq[String]]): Option[String] = {
     val condition = text match {
       case OfNestedLoop(condition) => Some(condition)
       case OfProduct(condition) => Some(condition)
@@ -37,11 +37,18 @@ private[skewext] object PairConditions {
     val parsed = condition.flatMap { each =>
       Try(CatalystSqlParser.parseExpression(Id.replaceAllIn(each, "_$1"))).toOption
     }
-    parsed.flatMap { each =>
-      val ids = left.flatMap(Id.findAllMatchIn(_).map(_.group(1))).toSet
-      new PairConditions(ids).form(each)
-    }
+    val columns = ids(condition.toSeq)
+    for {
+      each <- parsed
+      Seq(left, right) <- Some(sides.map(ids))
+      // Descriptions of leaves and of reused exchanges may lack the ids of a side.
+      ofLeft = if (columns.exists(left)) columns.filter(left) else columns -- right
+      form <- new PairConditions(ofLeft).form(each)
+    } yield form
   }
+
+  private def ids(texts: Seq[String]): Set[String] =
+    texts.flatMap(Id.findAllMatchIn(_).map(_.group(1))).toSet
 }
 
 private class PairConditions(left: Set[String]) extends PredicateHelper {
