@@ -34,15 +34,18 @@ RELIABILITY = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- written by bench/{name} from bench/results -->"
 END = "<!-- end of bench/{name} -->"
 
+#: The groups of queries of README.md, and their names there.
+BENCHMARKS = {
+    "tpch.py": "TPC-H at scale factor 2, {} queries",
+    "tpcds.py": "TPC-DS at scale factor 1, {} queries",
+    "tpch.py, joins": "{} single joins of TPC-H tables, no broadcasts",
+}
 #: The cases of README.md, and their names there.
 HEADLINES = {
-    "n4-string-16": "4 tables, full outer, 16-character keys",
-    "n8-string-16": "8 tables, the same",
-    "n4-long": "4 tables, long keys",
-    "n8-long": "8 tables, long keys",
-    "bucketed": "4 tables bucketed and sorted on the key",
-    "duplicates": "4 tables, 10 rows a key in two of them",
-    "n2": "2 tables, for which Spark has an operator",
+    "n4-string-16": "4 tables, full outer, {} rows each",
+    "n8-string-16": "8 tables, full outer, {} rows each",
+    "bucketed": "4 tables bucketed and sorted on the key, {} rows each",
+    "skew-full-left": "full join, half of {} rows on one key",
 }
 #: What a key has in cases of versioned tables.
 ROWS_OF_A_KEY = {
@@ -197,15 +200,24 @@ def _measured(result: Json) -> str:
 
 
 def headlines(found: list[Json]) -> str:
-    """The machine, and the cases of README.md."""
-    rows = [["join", "rows a table", "Spark's best plan, s", "`multi_full_join`, s", "ratio"]]
-    shown = [result for result in found if result["case"] in HEADLINES]
-    for result in shown:
+    """The machine, the groups of queries and the cases of README.md."""
+    groups = {name: read(TURNS[name][0]) for name in BENCHMARKS}
+    cases_shown = [result for result in found if result["case"] in HEADLINES]
+    head = ["benchmark", "stock Spark, s", "skewext, s", "ratio", "smallest ratio of a query"]
+    rows = [head, *(_total(name, groups[name]) for name in BENCHMARKS if groups[name])]
+    for result in cases_shown:
         point = result["points"][0]
+        about = HEADLINES[result["case"]].format(f"{point['rows']:,}")
         times = [_seconds(point, "stock"), _seconds(point, "ours")]
-        about = [HEADLINES[result["case"]], f"{point['rows']:,}"]
-        rows.append([*about, *times, f"**{_over(point, 'stock', 'ours')}**"])
-    return f"{_machines(shown)}\n\n{table(rows)}"
+        rows.append([about, *times, f"**{_over(point, 'stock', 'ours')}**", ""])
+    return f"{_machines([*filter(None, groups.values()), *cases_shown])}\n\n{table(rows)}"
+
+
+def _total(name: str, result: Json) -> list[str]:
+    found = turns_report.totals(result["groups"][TURNS[name][1]], "stock", "ours") or {}
+    times = [f"{found[figure]:.2f}" for figure in ("stock_seconds", "ours_seconds")]
+    ratios = [f"**{found['ratio']:.2f}**", f"{found['worst_ratio']:.2f}"]
+    return [BENCHMARKS[name].format(found["queries"]), *times, *ratios]
 
 
 def _machines(results: list[Json]) -> str:

@@ -151,7 +151,7 @@ def take_all() -> None:
         if sys.argv[1:]:
             look({"report": report}, Path(sys.argv[1]))
         else:
-            take(report, IMAGES / "report.png", WIDTH, 620)
+            take(report, IMAGES / "report.png", 1600, 440)
 
 
 if __name__ == "__main__":
