@@ -60,6 +60,14 @@ object Doctor {
       Seq(SkewConf.ENABLED.key),
       isLate = true),
     Part(
+      "joins of two sides",
+      Seq("join.probe.PlanShuffledJoins"),
+      Seq(SkewConf.ENABLED.key, SkewConf.JOIN_ENABLED.key)),
+    Part(
+      "range joins",
+      Seq("join.range.PlanRangeJoins"),
+      Seq(SkewConf.ENABLED.key, SkewConf.RANGE_JOIN_ENABLED.key)),
+    Part(
       "rewritten chains of joins",
       Seq("rewrite.RewriteJoinChains"),
       Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)),

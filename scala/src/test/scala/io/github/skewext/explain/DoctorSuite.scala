@@ -2,6 +2,8 @@ package io.github.skewext.explain
 
 import io.github.skewext.internal.BuildInfo
 import io.github.skewext.join.MultiFullJoinStrategy
+import io.github.skewext.join.probe.PlanShuffledJoins
+import io.github.skewext.join.range.PlanRangeJoins
 import io.github.skewext.latest.RewriteRowNumbers
 import io.github.skewext.platform.{LoadedExtension, RuleGroup, SkewConf}
 import io.github.skewext.{MultiJoinTest, PythonApi}
@@ -40,6 +42,8 @@ class DoctorSuite extends MultiJoinTest {
         "splits of a MERGE"),
       SkewConf.MULTI_JOIN_REWRITE.key -> Set("rewritten chains of joins", "rewritten as-of joins"),
       SkewConf.LATEST_REWRITE.key -> Set("rewritten row numbers"),
+      SkewConf.JOIN_ENABLED.key -> Set("joins of two sides"),
+      SkewConf.RANGE_JOIN_ENABLED.key -> Set("range joins"),
       SkewConf.OR_JOIN_ENABLED.key -> Set("joins with OR"),
       SkewConf.SHUFFLE_ENABLED.key -> Set("columnar shuffle"),
       SQLConf.BUCKETING_ENABLED.key -> Set("bucket pruning", "order of sorted buckets"))
@@ -96,9 +100,12 @@ class DoctorSuite extends MultiJoinTest {
 
   test("the rules of parts exist") {
     val names = TestSessions.ruleNames(spark) { case group: RuleGroup[_] => group.names }
-    assert(
-      (Doctor.ruleNames -- names) ===
-        Set(MultiFullJoinStrategy.ruleName, RewriteRowNumbers.ruleName))
+    val strategies = Set(
+      MultiFullJoinStrategy.ruleName,
+      RewriteRowNumbers.ruleName,
+      PlanRangeJoins.ruleName,
+      PlanShuffledJoins.ruleName)
+    assert(Doctor.ruleNames -- names === strategies)
   }
 
   test("some plugins replace shuffles") {

@@ -5,6 +5,7 @@ import scala.util.Try
 import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.explain.ExplainedSkew
 import io.github.skewext.join.exec.MultiFullJoinExec
+import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.sql.execution.ui.SparkPlanGraphNode
@@ -38,8 +39,9 @@ private[skewext] case class ExecutedJoin(
 
 private[skewext] object ExecutedJoin {
 
-  /** The operators of skewext: a multi-way join, the split form of Spark's joins, an as-of join. */
-  val Names: Set[String] = Set(MultiFullJoinExec.Name, SplitJoinExec.Name, AsOfJoinExec.Name)
+  /** The operators of skewext that join partitions. */
+  val Names: Set[String] =
+    Set(MultiFullJoinExec.Name, BuildProbeJoinExec.Name, SplitJoinExec.Name, AsOfJoinExec.Name)
 
   private val SplitBySpark = "(skew=true)"
   private val FirstKeys = """^[^\[]*\[([^\]]*)\]""".r.unanchored

@@ -141,6 +141,15 @@ class QueryReportSuite extends SkewTest {
     assert((found \ "settings" \ "skewed_bytes").extract[Int] === 2500)
   }
 
+  test("the partitions of a join of two sides can be split") {
+    withSQLConf("spark.skewext.join.enabled" -> "true") {
+      val found = checked(skewed(0, 60).join(skewed(1, 60), "k"))
+      val joins = stages(found).flatMap(stage => (stage \ "joins").children).distinct
+      assert(joins.map(_ \ "operator") === Seq(JString("BuildProbeJoin")))
+      assert(joins.map(_ \ "joins_partitions") === Seq(JBool(true)))
+    }
+  }
+
   test("partitions of a query that runs one of them first, and then the others") {
     withSQLConf("spark.sql.adaptive.coalescePartitions.enabled" -> "false") {
       skewed(0, 60).join(skewed(1, 60), "k").take(40)
