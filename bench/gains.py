@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import gains
@@ -48,10 +49,15 @@ def main(arguments: list[str]) -> int:
             "spark.eventLog.compress": "false",
         }
         with Pool(SessionSpec(CACHE, options.cores, options.heap, conf), 600) as pool:
-            rows = [_measured(pool, job, data, options) for job in gains.JOBS]
-    for row in (_HEADER, ("---", *["---:"] * 6), *rows):
-        print(f"| {' | '.join(row)} |")
+            _print(_HEADER)
+            _print(("---", *["---:"] * 6))
+            for job in gains.JOBS:
+                _print(_measured(pool, job, data, options))
     return 0
+
+
+def _print(row: Sequence[str]) -> None:
+    print(f"| {' | '.join(row)} |", flush=True)
 
 
 def _measured(
@@ -73,7 +79,6 @@ def _measured(
         stock["predicted_longest"],
         ours["longest"],
     ]
-    progress(job.name)
     return (job.name, *(f"{each:.1f}" for each in shown))
 
 

@@ -69,14 +69,14 @@ def generate(folder: Path, rows: int) -> None:
         f"FROM range({4 * rows}) r(i)",
         "orders": f"i AS k, {values} FROM range({rows // 4}) r(i)",
         "hot": f"CASE WHEN i % 3 = 0 THEN 7 ELSE i % {rows} END AS k, {values} "
-        f"FROM range({2 * rows}) r(i)",
+        f"FROM range({6 * rows}) r(i)",
         "points": f"i AS k, random_of(i, 4, 100000000) AS t FROM range({rows}) r(i)",
         "ranges": "i AS g, i * 50000 AS lo, i * 50000 + 40000 AS hi FROM range(2000) r(i)",
         "small": "i AS k, i % 7 AS w FROM range(1000) r(i)",
         **{
             f"t{n}": f"i * 2 + random_of(i, {10 + n}, 2) AS k, "
             f"v0 AS v0_{n}, v1 AS v1_{n}, s AS s_{n} "
-            f"FROM (SELECT i, {values} FROM range({rows}) r(i))"
+            f"FROM (SELECT i, {values} FROM range({rows // 2}) r(i))"
             for n in range(CHAIN)
         },
     }
