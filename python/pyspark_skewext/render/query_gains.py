@@ -34,8 +34,7 @@ _PAIR = 0.006
 # The extension takes as long for a row as a nested loop for 33 pairs, and leaves joins of fewer
 # than 10,000,000 pairs to Spark (docs/or-joins.md).
 _PROBE, _FEWEST_PAIRS = 33 * _PAIR, 10_000_000
-# Rows into an aggregate, out of a join, and into files. We have not measured them one by one: the
-# jobs of bench/gains.py fit.
+# Rows into an aggregate, out of a join, and into files: guesses, which we have not measured.
 _AGGREGATE, _RETURN, _SAVE = 0.2, 0.05, 1.0
 
 # Seconds below which a change is not worth it, as for uneven tasks.
