@@ -59,24 +59,29 @@ class KeyedBroadcastSuite extends RangeJoinTest {
     assert(Skewext.explain(df).contains(reason.text))
   }
 
+  private val cases = for {
+    side <- Seq(
+      "INNER" -> "a",
+      "INNER" -> "b",
+      "LEFT" -> "b",
+      "RIGHT" -> "a",
+      "LEFT SEMI" -> "b",
+      "LEFT ANTI" -> "b",
+      "EXISTS" -> "b",
+      "NOT EXISTS OR" -> "b")
+    isCompiled <- Seq(true, false)
+  } yield (side, isCompiled)
+
   test("replaces broadcast hash joins whose keys have many rows") {
-    for {
-      (joinType, side) <- Seq(
-        "INNER" -> "a",
-        "INNER" -> "b",
-        "LEFT" -> "b",
-        "RIGHT" -> "a",
-        "LEFT SEMI" -> "b",
-        "LEFT ANTI" -> "b",
-        "EXISTS" -> "b",
-        "NOT EXISTS OR" -> "b")
-      settings <- Seq(GeneratedCode, Interpreted)
-    } withClue(s"$joinType $side: ") {
-      withSQLConf(settings: _*)(check(joined(joinType, s"a.k = b.k AND $range", side)))
+    covering(cases) foreach { case given @ ((joinType, side), isCompiled) =>
+      withClue(s"$given: ") {
+        val settings = if (isCompiled) GeneratedCode else Interpreted
+        withSQLConf(settings: _*)(check(joined(joinType, s"a.k = b.k AND $range", side)))
+      }
     }
   }
 
-  test("keys of each form, and other conditions") {
+  test("keys of each form, and other conditions", Slow) {
     for (on <- Seq(
         "a.name = b.name",
         "a.k = b.k AND a.name = b.name",
@@ -132,7 +137,7 @@ class KeyedBroadcastSuite extends RangeJoinTest {
     assert(besideKeys(df).isEmpty)
   }
 
-  test("joins that prune partitions stay Spark's") {
+  test("joins that prune partitions stay Spark's", Slow) {
     withTable("parts") {
       spark.table("x").write.partitionBy("k").saveAsTable("parts")
       val pruned = "SELECT /*+ BROADCAST(b) */ a.id, b.id FROM parts a JOIN y b " +
