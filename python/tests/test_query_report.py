@@ -46,6 +46,8 @@ def logging_to(spark: SparkSession, folder: Path) -> Iterator[Any]:
     listener.onApplicationStart(scheduler.SparkListenerApplicationStart(*begin))
     context._jsc.sc().addSparkListener(listener)
     yield listener
+    # The end of a query reaches listeners later than its rows reach the caller.
+    context._jsc.sc().listenerBus().waitUntilEmpty()
     context._jsc.sc().removeSparkListener(listener)
     listener.stop()
 

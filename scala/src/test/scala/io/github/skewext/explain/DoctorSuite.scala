@@ -19,7 +19,9 @@ import org.apache.spark.{SparkConf, SparkEnv}
 class DoctorSuite extends MultiJoinTest {
 
   override protected def sparkConf: SparkConf =
-    super.sparkConf.set(SkewConf.LATEST_REWRITE.key, "true")
+    super.sparkConf
+      .set(SkewConf.LATEST_REWRITE.key, "true")
+      .set(SkewConf.JOIN_ENABLED.key, "true")
 
   private def off(session: SparkSession = spark): Map[String, String] =
     Doctor.reasons(session).collect { case (name, Some(reason)) => name -> reason }.toMap
