@@ -7,9 +7,11 @@ import io.github.skewext.platform.{ExtensionPoints, Reason, Reasons, SkewConf}
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.sources.BaseRelation
 
 /**
  * Plans each join as [[BuildProbeJoinExec]] that Spark would plan as a sort-merge join or a shuffled
@@ -48,7 +50,21 @@ object PlanShuffledJoins extends SparkStrategy {
     else if (onlySparkSplits(conf)) Some(ProbeReason.Splits)
     else if (StoragePartitions.areIn(join.children, conf).forall(identity)) {
       Some(ProbeReason.StoragePartitions)
-    } else None
+    } else if (coalescesBuckets(join, conf)) Some(ProbeReason.CoalescedBuckets)
+    else None
+  }
+
+  /** Spark's rule that reads several buckets as one recognizes Spark's joins by their classes. */
+  private def coalescesBuckets(join: Join, conf: SQLConf): Boolean =
+    conf.bucketingEnabled && conf.coalesceBucketsInJoinEnabled &&
+      join.children.forall(_.collectLeaves().exists {
+        case table: LogicalRelation => isBucketed(table.relation)
+        case _ => false
+      })
+
+  private def isBucketed(relation: BaseRelation): Boolean = relation match {
+    case files: HadoopFsRelation => files.bucketSpec.isDefined
+    case _ => false
   }
 
   /** Spark's rule for skewed partitions recognizes Spark's joins by their classes. */
@@ -96,4 +112,9 @@ object ProbeReason extends Reasons[ProbeReason] {
   val StoragePartitions = reason(
     "both sides may have the same partitions in their storage, which Spark joins without a shuffle",
     "Nothing to do. Set spark.sql.sources.v2.bucketing.enabled to false to shuffle them instead.")
+
+  val CoalescedBuckets = reason(
+    "spark.sql.bucketing.coalesceBucketsInJoin.enabled is true, and both sides have buckets, which " +
+      "Spark may read together for its own joins",
+    "Nothing to do. Set it to false if the sides have equally many buckets, or are shuffled.")
 }

@@ -5,6 +5,7 @@ import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.internal.SQLConf
 
@@ -100,6 +101,29 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
   test("joins without equal keys stay Spark's") {
     val df = probe("SELECT * FROM large a JOIN small b ON a.v < b.v AND b.v < 3")
     assert(sparks(df).size === 1 && probes(df).isEmpty)
+  }
+
+  test("joins stay Spark's if Spark may read several of their buckets as one") {
+    withTable("eight", "four") {
+      for ((name, buckets) <- Seq("eight" -> 8, "four" -> 4)) {
+        spark
+          .range(60)
+          .selectExpr("id % 20 AS k", "id AS v")
+          .write
+          .bucketBy(buckets, "k")
+          .saveAsTable(name)
+      }
+      def joined(left: String) = probe(s"SELECT * FROM $left a JOIN four b ON a.k = b.k")
+      withSQLConf(SQLConf.COALESCE_BUCKETS_IN_JOIN_ENABLED.key -> "true") {
+        val df = joined("eight")
+        assert(sparks(df).map(_.getClass) === Seq(classOf[SortMergeJoinExec]))
+        assert(collect(df.queryExecution.executedPlan) { case e: ShuffleExchangeLike => e }.isEmpty)
+        assert(explained(df).contains(ProbeReason.CoalescedBuckets.text))
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
+        assert(sparks(joined("large")).isEmpty)
+      }
+      assert(sparks(joined("eight")).isEmpty)
+    }
   }
 
   test("streams stay Spark's") {
