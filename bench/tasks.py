@@ -6,8 +6,8 @@
 
 A map task writes 128 MB or 1 GB of values into 2,000 or 8,000 partitions. A reduce task joins
 10,000 blocks of 5 to 100 KB with one small block, all from the disk of one process, or half of them
-from another executor. There are three ways of the extension: columns, bulk rows, and our join above
-Spark's exchange. Each way has a process of its own, which runs the task once before it counts. The
+from another executor. There are two ways of the extension: columns, and our join above Spark's
+exchange. Each way has a process of its own, which runs the task once before it counts. The
 processes take turns.
 """
 

@@ -136,11 +136,9 @@ def _join(plan: Any) -> str:
 
 
 def _kind(exchange: Any) -> str:
-    """Spark's exchange, or which of ours."""
+    """Spark's exchange, or ours."""
     name = str(exchange.getClass().getSimpleName())
-    return {"ShuffleExchangeExec": "Spark's", "ColumnShuffleExchangeExec": "columns"}.get(
-        name, "bulk rows"
-    )
+    return "Spark's" if name == "ShuffleExchangeExec" else "columns"
 
 
 def _write(spark: SparkSession, exchange: Any) -> None:
