@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from amount import TEST_ALL, TEST_LINE
+from servers import free_port, listening
 
 import pyspark_skewext as skewext
 
@@ -77,9 +76,7 @@ def server(
     folder: Path, *settings: str, jars: Sequence[str] = (), master: str = "local[2]"
 ) -> Iterator[str]:
     """Start one, and give its address when it listens."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     jars = [*jars, *(JARS.read_text().split(",") if JARS.exists() else [])]
     settings = (
         *settings,
@@ -94,27 +91,11 @@ def server(
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
     command += [word for setting in settings for word in ("--conf", setting)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    log = folder / "server.log"
+    command += ["spark-internal"]
     # Executors of a local cluster keep their files in the folder.
     env = {**without_spark(), "SPARK_WORKER_DIR": str(folder)}
-    with log.open("w") as said:
-        process = subprocess.Popen(
-            [*command, "spark-internal"], cwd=folder, env=env, stdout=said, stderr=said
-        )
-        try:
-            end = time.monotonic() + 120
-            while not listens(port):
-                assert process.poll() is None and time.monotonic() < end, log.read_text()[-5000:]
-                time.sleep(0.2)
-            yield f"sc://localhost:{port}"
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("localhost", port)) == 0
+    with listening(command, port, folder, env):
+        yield f"sc://localhost:{port}"
 
 
 EXTENSION = "spark.sql.extensions=io.github.skewext.SkewExtensions"

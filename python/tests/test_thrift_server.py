@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
+from servers import free_port, listening
 
 import pyspark_skewext as skewext
 
@@ -28,31 +27,14 @@ ORDER BY k, x, y, z"""
 @contextmanager
 def server(folder: Path, *settings: str) -> Iterator[str]:
     """Start one, and give its address when it listens. Its metastore is in the folder."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(BIN / "spark-submit"), "--master", "local[2]", "--class", SERVER]
     command += [word for setting in settings for word in ("--conf", setting)]
     command += ["--jars", skewext.jar_path(), "spark-internal"]
     command += ["--hiveconf", f"hive.server2.thrift.port={port}"]
     command += ["--hiveconf", "hive.server2.thrift.bind.host=localhost"]
-    log = folder / "server.log"
-    with log.open("w") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
-        try:
-            end = time.monotonic() + 180
-            while not listens(port):
-                assert process.poll() is None and time.monotonic() < end, log.read_text()[-5000:]
-                time.sleep(0.2)
-            yield f"jdbc:hive2://localhost:{port}"
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("localhost", port)) == 0
+    with listening(command, port, folder, seconds=180):
+        yield f"jdbc:hive2://localhost:{port}"
 
 
 def ask(address: str, *statements: str) -> str:
