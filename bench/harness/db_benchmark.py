@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
-
 from harness.questions import Question
+from harness.tables import save
 
 #: Of a scale factor, in the large tables.
 _ROWS = 1_000_000
@@ -70,17 +69,9 @@ def generate(scale: float, folder: Path) -> Path:
         "medium": _right(rows // 1_000, 2),
         "big": _right(rows, 3),
         "other": _large(rows, "v3", 30),
-        # The last one: where it is, all others are.
         "x": _large(rows, "v1", 20),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "x.parquet").exists():
-        with duckdb.connect() as connection:
-            for name, query in tables.items():
-                making = folder / f"{name}.making"
-                connection.execute(f"COPY ({query}) TO '{making}' (FORMAT parquet)")
-                making.rename(folder / f"{name}.parquet")
-    return folder
+    return save(tables, folder)
 
 
 def _keys(rows: int) -> tuple[int, int, int]:

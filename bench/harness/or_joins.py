@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import duckdb
-
 from harness.questions import Question, Way, described
+from harness.tables import save
 
 _ROWS = 20_000
 """Of a scale factor, in each table."""
@@ -121,17 +120,7 @@ def _rows(scale: float) -> int:
 
 def generate(scale: float, folder: Path) -> Path:
     """Make the tables, if they are missing."""
-    last = folder / "b.parquet"
-    if last.exists():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = _rows(scale)
-    with duckdb.connect() as connection:
-        for seed, name in enumerate(("a", "b")):
-            making = folder / f"{name}.making"
-            connection.execute(f"COPY ({_table(seed, rows)}) TO '{making}' (FORMAT parquet)")
-            making.rename(folder / f"{name}.parquet")
-    return folder
+    return save({name: _table(seed, _rows(scale)) for seed, name in enumerate("ab")}, folder)
 
 
 def _table(seed: int, rows: int) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 
 from harness.questions import Question
+from harness.tables import save
 
 _VALUES = 100_000_000
 _POINTS = 1_000_000
@@ -167,21 +168,6 @@ _JOINS = (
 def generate(scale: float, folder: Path) -> Path:
     """Make the tables, if they are missing."""
     return save(_tables(scale), folder)
-
-
-def save(tables: dict[str, str], folder: Path) -> Path:
-    """Write the results of queries of DuckDB into a folder, if they are missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with duckdb.connect() as connection:
-        for name, sql in tables.items():
-            path = folder / f"{name}.parquet"
-            if not path.exists():
-                making = path.with_suffix(".making")
-                connection.execute(
-                    f"COPY ({sql}) TO '{making}' (FORMAT parquet, ROW_GROUP_SIZE 100000)"
-                )
-                making.rename(path)
-    return folder
 
 
 def _tables(scale: float) -> dict[str, str]:

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from harness.questions import Question
-from harness.ranges import SECONDS, RangeJoin, save
+from harness.ranges import SECONDS, RangeJoin
+from harness.tables import save
 
 _HOUR = ("b.t", "b.t + INTERVAL '1 hour'")
 _FLIGHT = ("b.takeoff", "b.landing")
