@@ -38,9 +38,11 @@ private[skewext] class ExecutedQuery(
     StageTasks.of(status, stage).map(_ -> joins.map(join(_)))
   }
 
+  /** Of each stage, read once from Spark's store. */
+  private lazy val attempts = query.stages.map(stage => stage -> status.attempts(stage)).toMap
+
   /** A later job may list a stage once more, by another number, and skip it. */
-  private def hasRun(stage: Int): Boolean =
-    status.attempts(stage).exists(_.numCompleteTasks > 0)
+  private def hasRun(stage: Int): Boolean = attempts(stage).exists(_.numCompleteTasks > 0)
 
   private lazy val joins: Seq[(Int, SparkPlanGraphNode)] = withJoins.flatMap {
     case (stage, joins) => if (hasRun(stage)) joins.map(stage -> _) else Nil
@@ -50,7 +52,7 @@ private[skewext] class ExecutedQuery(
     new OperatorGraph(plan, values),
     joinStages,
     query.stages.toSeq.sorted.filter(hasRun),
-    status.attempts)
+    attempts)
 
   /** The joins of which one stage is certain. */
   private lazy val certain: Seq[(Int, SparkPlanGraphNode)] =

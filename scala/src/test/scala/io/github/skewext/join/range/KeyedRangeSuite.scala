@@ -15,19 +15,7 @@ class KeyedRangeSuite extends RangeJoinTest {
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    // One key has half of the rows, and each key has them in no order.
-    def view(name: String, rows: Int, seed: Int): Unit = spark
-      .range(0, rows, 1, 2)
-      .selectExpr(
-        "id",
-        "if(id % 19 = 0, null, if(id % 2 = 0, 1, id % 7)) AS k",
-        s"if(id % 23 = 0, null, pmod(hash(id, $seed), 1000)) AS t",
-        s"pmod(hash(id, $seed), 1000) + pmod(hash(id), 30) - 3 AS u",
-        s"concat('prefix ', format_number(pmod(hash(id, $seed), 1000), '0000')) AS text_s",
-        s"concat('prefix ', format_number(pmod(hash(id), 1000), '0000')) AS text_e")
-      .createOrReplaceTempView(name)
-    view("x", 900, 1)
-    view("y", 700, 2)
+    keyedViews()
   }
 
   private val ranges = Seq(

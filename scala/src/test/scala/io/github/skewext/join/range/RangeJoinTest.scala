@@ -60,6 +60,22 @@ trait RangeJoinTest extends MultiJoinTest {
     view("b", 40, 2)
   }
 
+  /** Views `x` and `y`: one key has half of the rows, and each key has them in no order. */
+  protected def keyedViews(more: String*): Unit = {
+    def view(name: String, rows: Int, seed: Int): Unit = {
+      val columns = Seq(
+        "id",
+        "if(id % 19 = 0, null, if(id % 2 = 0, 1, id % 7)) AS k",
+        s"if(id % 23 = 0, null, pmod(hash(id, $seed), 1000)) AS t",
+        s"pmod(hash(id, $seed), 1000) + pmod(hash(id), 30) - 3 AS u",
+        s"concat('prefix ', format_number(pmod(hash(id, $seed), 1000), '0000')) AS text_s",
+        s"concat('prefix ', format_number(pmod(hash(id), 1000), '0000')) AS text_e")
+      spark.range(0, rows, 1, 2).selectExpr(columns ++ more: _*).createOrReplaceTempView(name)
+    }
+    view("x", 900, 1)
+    view("y", 700, 2)
+  }
+
   protected def ranges(df: DataFrame): Seq[BroadcastRangeJoinExec] =
     collectWithSubqueries(df.queryExecution.executedPlan) { case join: BroadcastRangeJoinExec =>
       join
