@@ -120,10 +120,9 @@ object PlanRangeJoins extends SparkStrategy {
   /** The driver keeps broadcasts serialized, and has to build the hash table again to read it. */
   private def hasManyRows(stage: BroadcastQueryStageExec): Boolean = stage.isMaterialized && {
     val size = stage.getRuntimeStatistics
-    val rows = size.rowCount.fold(0L)(_.toLong)
-    rows >= ManyRows && size.sizeInBytes <= MaxBytes &&
+    size.rowCount.exists(_ >= ManyRows) && size.sizeInBytes <= MaxBytes &&
     BroadcastTable.of(stage.executeBroadcast[Any]().value).exists { table =>
-      !table.keyIsUnique && table.distinctKeys(rows / ManyRows).isDefined
+      !table.keyIsUnique && table.meanRowsOfKey >= ManyRows
     }
   }
 
@@ -185,7 +184,7 @@ object RangeReason extends Reasons[RangeReason] {
       "dates, timestamps, or strings without a collation.")
 
   val FewRowsOfKeys = reason(
-    "a side is broadcast with equal keys, and is not known to have 32 rows for each key",
+    "a side is broadcast with equal keys, and is not known to have 32 rows for the key of a row",
     "Adaptive execution knows the rows when the broadcast is complete. If the keys have many rows, set " +
       "spark.sql.adaptive.enabled to true, run the query, and explain it again.")
 

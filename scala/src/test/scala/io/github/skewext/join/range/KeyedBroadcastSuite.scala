@@ -97,6 +97,21 @@ class KeyedBroadcastSuite extends RangeJoinTest {
     assert(text.contains("pairs tested for "))
   }
 
+  test("one key with many rows is enough, in tables of longs and of other keys") {
+    def one(hot: Int) =
+      s"(SELECT *, if(id < $hot, 1, -id) AS n, if(id < $hot, '1', concat('-', id)) AS s FROM y)"
+    val left = "(SELECT *, k AS n, string(k) AS s FROM x)"
+    for (key <- Seq("n", "s"); isNull <- Seq(false, true)) withClue(s"$key, null keys $isNull: ") {
+      val other = if (isNull) s"if(b.id % 5 = 4, null, b.$key)" else s"b.$key"
+      def joinedWith(hot: Int) = s"SELECT /*+ BROADCAST(b) */ a.id, b.id FROM $left a " +
+        s"JOIN ${one(hot)} b ON a.$key = $other AND $range"
+      // With 200 of 700 rows in one key, the key of a row has 57 rows on average, or 45 of 560.
+      check(joinedWith(200))
+      // These are 15, or 12.
+      checkLeft(joinedWith(100), RangeReason.FewRowsOfKeys)
+    }
+  }
+
   test("the join is planned again below and above others") {
     val inner = joined("INNER", s"a.k = b.k AND $range").replace("a.text_s, b.text_e", "a.k AS g")
     val counted = s"SELECT g, count(*) AS n FROM ($inner) t(i, j, g) GROUP BY g"

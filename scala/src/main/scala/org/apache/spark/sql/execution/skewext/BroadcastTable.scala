@@ -1,9 +1,11 @@
 package org.apache.spark.sql.execution.skewext
 
 import scala.collection.mutable
+import scala.util.hashing.MurmurHash3
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithAllNullKeys}
 
 /**
@@ -11,6 +13,7 @@ import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithA
  * `org.apache.spark.sql.execution`.
  */
 final class BroadcastTable private (table: HashedRelation) {
+  import BroadcastTable._
 
   def keyIsUnique: Boolean = table.keyIsUnique
 
@@ -20,19 +23,32 @@ final class BroadcastTable private (table: HashedRelation) {
    */
   def keys: Iterator[InternalRow] = table.keys()
 
-  /** The keys, each once; None if there are more than `most`. */
-  def distinctKeys(most: Long): Option[Seq[InternalRow]] = {
-    val found = mutable.LinkedHashSet.empty[InternalRow]
-    val all = keys
-    while (all.hasNext && found.size <= most) {
-      val key = all.next()
-      if (!found.contains(key)) found += key.copy()
+  /**
+   * The number of rows that have the key of a row, on average over all rows. So many rows of one key
+   * count, even if most keys have one.
+   *
+   * This is an estimate: each row adds 1 or -1 to one of many cells, as the hash of its key decides.
+   * The squares of the cells add up to about the squares of the numbers of rows of all keys.
+   */
+  def meanRowsOfKey: Double = {
+    val cells = new Array[Long](Cells)
+    var numRows = 0L
+    keys.foreach { key =>
+      // A table of longs returns each key once, other tables once for each row.
+      val count = if (key.isInstanceOf[UnsafeRow]) 1 else rows(key).size
+      val hash = MurmurHash3.finalizeHash(key.hashCode, 0)
+      cells(hash & (Cells - 1)) += (if (hash < 0) -count else count)
+      numRows += count
     }
-    if (found.size > most) None else Some(found.toSeq)
+    cells.iterator.map(cell => cell.toDouble * cell).sum / math.max(1L, numRows)
   }
 
   /** All rows. All returned rows are one object. */
-  def allRows: Iterator[InternalRow] = distinctKeys(Long.MaxValue).iterator.flatten.flatMap(rows)
+  def allRows: Iterator[InternalRow] = {
+    val found = mutable.LinkedHashSet.empty[InternalRow]
+    keys.foreach(key => if (!found.contains(key)) found += key.copy())
+    found.iterator.flatMap(rows)
+  }
 
   /** The rows of a key; null if there are none. */
   def rows(key: InternalRow): Iterator[InternalRow] = table.get(key)
@@ -47,6 +63,8 @@ final class BroadcastTable private (table: HashedRelation) {
 }
 
 object BroadcastTable {
+
+  private final val Cells = 1 << 14
 
   /** The table of a broadcast value, if that is a table of keys, for the use of one thread. */
   def of(broadcast: Any): Option[BroadcastTable] = broadcast match {
