@@ -17,5 +17,7 @@ class BucketedReadsSuite extends BucketedReadWithoutHiveSupportSuite with SparkS
     "bucket coalescing is not satisfied" ->
       "wants a sort where a bucket has several sorted files, too",
     "bucket coalescing eliminates shuffle" ->
-      "wants a sort of buckets that are read together, whose files are merged instead")
+      "wants a sort of buckets that are read together, whose files are merged instead",
+    "bucket coalescing is applied when join expressions match with partitioning expressions" ->
+      "has a range join, and Spark knows only its nested loop as a node that keeps buckets")
 }
