@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Keeps a failure of skewext from failing the session. It logs the failure once, and the plan stays
@@ -120,10 +121,25 @@ object Guard extends Logging {
 /** A rule that returns the plan unchanged if it fails, is excluded, or skewext is disabled. */
 case class GuardedRule[P <: TreeNode[_]](rule: Rule[P]) extends Rule[P] {
   override val ruleName: String = rule.ruleName
+
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
-    val runs = SkewConf.enabled(conf) || rule.isInstanceOf[RunsIfDisabled]
-    if (runs && !SkewConf.excludes(conf, ruleName)) rule(plan) else plan
+    if (ActiveRules.in(conf).include(rule)) rule(plan) else plan
   }
+}
+
+/** Which rules the settings leave on. */
+final class ActiveRules private (isEnabled: Boolean, excluded: Seq[String]) {
+
+  def include(rule: Rule[_]): Boolean =
+    (isEnabled || rule.isInstanceOf[RunsIfDisabled]) &&
+      !RuleName.isIn(excluded, rule.ruleName) && Linkage.faultOf(rule.ruleName).isEmpty
+}
+
+object ActiveRules {
+
+  /** @param more names of rules that are excluded besides. */
+  def in(conf: SQLConf, more: Seq[String] = Nil): ActiveRules =
+    new ActiveRules(SkewConf.enabled(conf), conf.getConf(SkewConf.EXCLUDED_RULES) ++ more)
 }
 
 /** A rule that runs even if `spark.skewext.enabled` is false. */

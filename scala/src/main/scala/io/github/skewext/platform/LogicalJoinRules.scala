@@ -30,12 +30,12 @@ class LogicalJoinRules(
     case _ => plan.containsPattern(JOIN) || plan.containsAnyPattern(alsoFor: _*)
   }
 
-  override protected def excluded: Set[String] = LogicalJoinRules.excluded(conf)
+  override protected def excluded: Seq[String] = LogicalJoinRules.excluded(conf)
 }
 
 private[skewext] object LogicalJoinRules {
 
   /** The rules that the session excludes. Spark checks only the name of the group. */
-  def excluded(conf: SQLConf): Set[String] =
-    conf.optimizerExcludedRules.toSeq.flatMap(_.split(',')).map(_.trim).toSet
+  def excluded(conf: SQLConf): Seq[String] =
+    conf.optimizerExcludedRules.toSeq.flatMap(_.split(',')).map(_.trim)
 }

@@ -13,11 +13,9 @@ import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
  * runs this search once, before all its rules. A query without a join pays only for that.
  *
  * The tracker of the query and the log of plan changes show the individual rules by their own
- * names. Each rule has its own guard.
+ * names. Each rule has its own guard. The settings that leave rules out are read once for all rules.
  */
 abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P] {
-
-  private val guarded = rules.map(GuardedRule(_))
 
   /** The names of the rules, in their order. */
   private[skewext] val names: Seq[String] = rules.map(_.ruleName)
@@ -31,16 +29,15 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
   protected def hasOwnNodes(@unused plan: P): Boolean = true
 
   /** The names of the rules that the session excludes. */
-  protected def excluded: Set[String] = Set.empty
+  protected def excluded: Seq[String] = Nil
 
   override def apply(plan: P): P = Guard.protect(s"the rule $ruleName", plan) {
     if (concerns(plan)) {
-      val unwanted = excluded
+      val active = ActiveRules.in(conf, excluded)
       var hasOwn = hasOwnNodes(plan)
-      guarded.foldLeft(plan) { (before, rule) =>
+      rules.foldLeft(plan) { (before, rule) =>
         val applies = hasOwn || !onlyForOwnNodes.contains(rule.ruleName)
-        val after =
-          if (applies && !RuleName.isIn(unwanted, rule.ruleName)) run(rule, before) else before
+        val after = if (applies && active.include(rule)) run(rule, before) else before
         if (!hasOwn && (after ne before)) hasOwn = hasOwnNodes(after)
         after
       }
@@ -51,7 +48,7 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
 
   private def run(rule: Rule[P], plan: P): P = {
     val began = System.nanoTime()
-    val result = rule(plan)
+    val result = Guard.protect(s"the rule ${rule.ruleName}", plan)(rule(plan))
     val took = System.nanoTime() - began
     // A comparison of the plans would take longer than most rules.
     val isEffective = result ne plan
@@ -66,7 +63,7 @@ abstract class RuleGroup[P <: QueryPlan[P]](rules: Seq[Rule[P]]) extends Rule[P]
  */
 private[skewext] object RuleName {
 
-  def isIn(given: Iterable[String], ruleName: String): Boolean = {
+  def isIn(given: Iterable[String], ruleName: String): Boolean = given.nonEmpty && {
     val simple = ruleName.substring(ruleName.lastIndexOf('.') + 1)
     given.exists(each => each == ruleName || each == simple)
   }
