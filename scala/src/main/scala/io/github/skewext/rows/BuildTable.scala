@@ -140,6 +140,10 @@ private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
 
   def pointTo(row: UnsafeRow, pointer: Long): Unit = chunks.pointTo(row, pointer)
 
+  /** Whether a record has a mark. */
+  def isMarked(pointer: Long): Boolean =
+    Platform.getInt(chunks.baseOf(pointer), chunks.offsetOf(pointer) + 12) != 0
+
   /** Marks a record. Returns whether it had no mark. */
   def mark(pointer: Long): Boolean = {
     val rows = chunks.baseOf(pointer)

@@ -176,7 +176,7 @@ private[skewext] final class ProbeJoinIterator(
     val current = record
     record = if (byRange) ranges.nextRecord() else next(current)
     table.pointTo(buildRow, current)
-    isMatch && {
+    !isDecided(current) && isMatch && {
       matched = true
       if (kind.pairs) {
         if (marks) table.mark(current)
@@ -196,6 +196,10 @@ private[skewext] final class ProbeJoinIterator(
       }
     }
   }
+
+  /** Where one match decides, Spark evaluates the condition no more, and it may fail. */
+  private def isDecided(current: Long): Boolean =
+    condition != null && marks && !kind.pairs && table.isMarked(current)
 
   private def next(current: Long): Long = {
     walked += 1

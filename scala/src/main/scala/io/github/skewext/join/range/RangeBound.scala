@@ -74,8 +74,11 @@ private[skewext] object Move {
    */
   case class Whole(by: Long, limit: Long) extends Move
 
-  /** For floating-point numbers, which are rounded. */
-  case class Floating(by: Double) extends Move
+  /**
+   * For floating-point numbers. A sum is rounded, so the next number in a direction is the end: 1 for
+   * an upper end, -1 for a lower one, 0 for a value that does not move.
+   */
+  case class Floating(by: Double, direction: Int) extends Move
 
   /** For decimals whose difference is exact, in the scale of `WideDecimalKind`. */
   case class Exact(by: JavaDecimal) extends Move

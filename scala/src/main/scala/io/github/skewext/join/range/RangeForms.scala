@@ -77,7 +77,11 @@ private[range] final class RangeForms(sides: Seq[AttributeSet]) {
       direction: Int): Option[(RangeBound, RangeBound)] = {
     def whole(bits: Int, e: Expression, by: Long) =
       boundOf(e).map(_.copy(move = Move.Whole(by, 1L << (bits - 2))))
-    def floating(e: Expression, by: Double) = boundOf(e).map(_.copy(move = Move.Floating(by)))
+    // A difference is rounded to the nearest number, so one beyond the constant may equal it.
+    def floating(next: Double) = for {
+      x <- boundOf(a).map(_.copy(move = Move.Floating(0, 0)))
+      y <- boundOf(b).map(_.copy(move = Move.Floating(next, direction)))
+    } yield (x, y)
     def both(bound: (Expression, Long) => Option[RangeBound], by: Long) =
       for (x <- bound(a, 0); y <- bound(b, by)) yield (x, y)
     (a.dataType, b.dataType, c) match {
@@ -85,13 +89,10 @@ private[range] final class RangeForms(sides: Seq[AttributeSet]) {
       case (ShortType, ShortType, c: Short) => both(whole(16, _, _), c)
       case (IntegerType | DateType, IntegerType | DateType, c: Int) => both(whole(32, _, _), c)
       case (LongType, LongType, c: Long) => both(whole(64, _, _), c)
-      // A difference is rounded to the nearest number, so one beyond the constant may equal it.
       case (FloatType, FloatType, c: Float) if !c.isNaN && !c.isInfinite =>
-        val by = if (direction > 0) Math.nextUp(c) else Math.nextDown(c)
-        for (x <- floating(a, 0); y <- floating(b, by)) yield (x, y)
+        floating(if (direction > 0) Math.nextUp(c) else Math.nextDown(c))
       case (DoubleType, DoubleType, c: Double) if !c.isNaN && !c.isInfinite =>
-        val by = if (direction > 0) Math.nextUp(c) else Math.nextDown(c)
-        for (x <- floating(a, 0); y <- floating(b, by)) yield (x, y)
+        floating(if (direction > 0) Math.nextUp(c) else Math.nextDown(c))
       case (d: DecimalType, e: DecimalType, c: Decimal) if isExact(d, e) =>
         val scale = Seq(d.scale, e.scale, c.scale).max
         def decimal(e: Expression, of: DecimalType, by: java.math.BigDecimal) =

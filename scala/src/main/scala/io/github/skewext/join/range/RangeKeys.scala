@@ -27,6 +27,9 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   private[this] val values = EvaluatedInTurn.projection(
     if (isPoint) Seq(ends.lo.value) else Seq(ends.lo.value, ends.hi.value))
   private[this] val hiAt = if (isPoint) 0 else 1
+
+  // The prefixes of the other side's ends may differ.
+  private[this] val hasOneKey = isPoint && !ends.hasBytes
   private[this] val keyHash =
     if (ends.keys.isEmpty) null else EvaluatedInTurn.projection(Seq(hashOf(ends.keys)))
   private[this] var isUnknown = false
@@ -59,7 +62,7 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
       isUnknown = found eq null
       if (!isUnknown) {
         lo = key(found, 0, ends.lo, loPrefix)
-        hi = if (isPoint && !hasNulls) lo else key(found, hiAt, ends.hi, hiPrefix)
+        hi = if (hasOneKey && !hasNulls) lo else key(found, hiAt, ends.hi, hiPrefix)
       }
       if (isUnknown) {
         lo = Long.MinValue
@@ -110,11 +113,12 @@ private[skewext] final class RangeKeys(ends: RangeEnds) {
   }
 
   private def moved(value: Double, end: RangeBound): Long = end.move match {
-    case Move.Floating(by) =>
+    case Move.Floating(by, direction) =>
       // Infinity minus infinity is NaN, which is larger than all numbers.
       if (value.isNaN || value.isInfinite) isUnknown = true
       val sum = value + by
-      ofDouble(if (by > 0) Math.nextUp(sum) else if (by < 0) Math.nextDown(sum) else sum)
+      ofDouble(
+        if (direction > 0) Math.nextUp(sum) else if (direction < 0) Math.nextDown(sum) else sum)
     case _ => ofDouble(value)
   }
 

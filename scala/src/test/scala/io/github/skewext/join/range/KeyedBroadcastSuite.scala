@@ -82,6 +82,8 @@ class KeyedBroadcastSuite extends RangeJoinTest {
       withClue(s"$on: ")(check(joined(joinType, s"$on AND $range")))
     check(joined("LEFT", "a.k = b.k AND a.text_s >= b.text_s AND a.text_s < b.text_e"))
     check(joined("LEFT", "a.k = b.k AND abs(a.t - b.t) <= 4"))
+    val prefixes = "a.text_s BETWEEN concat('a', b.text_s) AND concat('q', b.text_e)"
+    check(joined("LEFT", s"a.k = b.k AND $prefixes AND a.id % 30 <> b.id % 7"))
   }
 
   test("tests few pairs, and the explanation has the number of them") {

@@ -27,6 +27,7 @@ class KeyedRangeSuite extends RangeJoinTest {
     "a.t >= b.u AND a.id % 30 = b.id % 30",
     "(a.t > b.t OR b.t IS NULL) AND a.id % 30 = b.id % 30",
     "a.text_s < b.text_s AND a.id % 30 = b.id % 30",
+    "a.text_s BETWEEN concat('a', b.text_s) AND concat('q', b.text_e) AND a.id % 30 = b.id % 30",
     "(b.t IS NULL OR a.t >= b.t) AND (a.t < b.u OR a.t IS NULL)",
     "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
 

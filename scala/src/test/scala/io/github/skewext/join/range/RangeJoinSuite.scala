@@ -30,6 +30,8 @@ class RangeJoinSuite extends RangeJoinTest {
   private val ofNumbers = Seq(
     "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE)",
     "a.T_s - b.T_s BETWEEN CAST(-1 AS TYPE) AND CAST(3 AS TYPE)",
+    "a.T_s - b.T_s BETWEEN CAST(2 AS TYPE) AND CAST(3 AS TYPE)",
+    "a.T_s - b.T_s BETWEEN CAST(-3 AS TYPE) AND CAST(-2 AS TYPE)",
     "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE) OR b.T_s IS NULL",
     "a.T_s BETWEEN b.T_s - CAST(2 AS TYPE) AND b.T_s + CAST(2 AS TYPE)")
 
@@ -40,7 +42,11 @@ class RangeJoinSuite extends RangeJoinTest {
     "a.date_s BETWEEN b.date_s - INTERVAL 2 DAYS AND b.date_s",
     "a.date_s >= b.ts_s AND a.date_s < b.ts_e",
     "a.int_s >= b.long_s AND a.int_s < b.double_e",
-    "abs(a.dec_s - CAST(b.wide_s AS DECIMAL(20, 3))) <= 2")
+    "abs(a.dec_s - CAST(b.wide_s AS DECIMAL(20, 3))) <= 2",
+    // The lower ends have a common prefix, and the upper ends have another one.
+    "a.text_s BETWEEN concat('beg', b.text_s) AND concat('czz', b.text_e)",
+    "CAST(a.text_s AS BINARY) BETWEEN CAST(b.text_s AS BINARY) AND CAST(concat('d', b.id) AS BINARY)",
+    "a.text_s < concat('d', b.text_s) AND concat('c', a.text_s) > concat('a', b.text_e)")
 
   // Each type with a form of it, and the conditions without a type.
   private val conditions: Seq[(String, String)] = for {
