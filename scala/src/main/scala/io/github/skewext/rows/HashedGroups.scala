@@ -200,18 +200,6 @@ private[skewext] final class HashedGroups(
 
   override def firstChanged: Int = changed
 
-  override def outer: Int = 0
-
-  override def outerMoved: Boolean = changed == 0
-
-  override def innerRows: Iterator[UnsafeRow] = {
-    val row = otherRow(1)
-    Iterator.iterate(firstRow(1))(nextRow(1, _)).takeWhile(_ != 0).map { r =>
-      pointTo(row, placeOf(r))
-      row
-    }
-  }
-
   /** Rows with a null key are not inserted. */
   override def keyHasNull: Boolean = false
 

@@ -25,21 +25,6 @@ private[skewext] trait KeyGroups {
   /** After `nextCombination`: the rows of the inputs before this one have not changed. */
   def firstChanged: Int
 
-  /**
-   * Of two inputs, the one whose rows change slowest: each of its rows is combined with all rows of
-   * the other one before its next row follows.
-   */
-  def outer: Int
-
-  /** After `nextCombination`: whether the next row of the outer input has followed. */
-  def outerMoved: Boolean
-
-  /**
-   * Of two inputs, the current key's rows of the one that is not outer, once more in the same
-   * order. Each is valid until the next one. The last combination must have been passed.
-   */
-  def innerRows: Iterator[UnsafeRow]
-
   /** Whether the current key contains a null. The group is then a single row. */
   def keyHasNull: Boolean
 

@@ -74,14 +74,21 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   override def nextCombination(): Boolean = {
+    moved = false
+    (streamed >= 0 && advanceRepeated()) || nextOuter()
+  }
+
+  /**
+   * Of two inputs: moves to the next row of the outer one, past the other combinations of the current
+   * one. Returns false after the last.
+   */
+  def nextOuter(): Boolean = {
     // Any input may be the streamed one, and the others restart for each of its rows.
     changed = 0
-    moved = false
+    moved = true
     if (streamed < 0) {
       false
-    } else if (advanceRepeated()) {
-      true
-    } else if ({ moved = true; streamedBuffer.hasNext }) {
+    } else if (streamedBuffer.hasNext) {
       rows(streamed) = streamedBuffer.next()
       true
     } else {
@@ -99,14 +106,26 @@ private[skewext] abstract class SortMergeGroups(
 
   override def firstChanged: Int = changed
 
-  override def outer: Int = math.max(0, streamed)
+  /**
+   * Of two inputs, the one whose rows change slowest: each of its rows is combined with all rows of
+   * the other one before its next row follows.
+   */
+  def outer: Int = math.max(0, streamed)
 
-  override def outerMoved: Boolean = moved
+  /** After `nextCombination`: whether the next row of the outer input has followed. */
+  def outerMoved: Boolean = moved
 
-  override def innerRows: Iterator[UnsafeRow] = {
+  /**
+   * Of two inputs, the current key's rows of the one that is not outer, in the order of the
+   * combinations. Each is valid until the next one.
+   */
+  def innerRows: Iterator[UnsafeRow] = {
     val inner = 1 - outer
     if (numRepeated > 0) buffers(inner).generateIterator() else Iterator(first(inner))
   }
+
+  /** The number of these rows. */
+  def numInner: Int = if (numRepeated > 0) buffers(1 - outer).length else 1
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 

@@ -32,10 +32,10 @@ private[skewext] final class SpillableGroups(
       giveUpRest) {
 
   /** Returns the rows grouped by key. All inputs must be finished. */
-  def result(): KeyGroups = collected() match {
-    case Left(groups) => groups
-    case Right(groups) => groups
-  }
+  def result(): KeyGroups = collected().merge
+
+  /** The same after `tableOf` has returned no table, so the rows are sorted. */
+  def sortedResult(): SortMergeGroups = collected().toOption.get
 }
 
 /**

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.rows.{KeyGroups, KillCheck}
+import io.github.skewext.rows.{KillCheck, SortMergeGroups}
 
 import org.apache.spark.sql.catalyst.expressions.{BasePredicate, UnsafeRow}
 
@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.{BasePredicate, UnsafeRow}
  * @param pair gets the rows of the output.
  */
 private[probe] final class GroupedPairs(
-    groups: KeyGroups,
+    groups: SortMergeGroups,
     kind: PairKind,
     condition: BasePredicate,
     numFields: Array[Int],

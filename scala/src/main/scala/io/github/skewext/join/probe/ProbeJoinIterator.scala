@@ -146,7 +146,7 @@ private[skewext] final class ProbeJoinIterator(
   private def gather(): Boolean =
     insert(probe, probed) || {
       rows.finishInput(probe)
-      grouped = new GroupedPairs(rows.result(), kind, condition, numFields, pair, killed)
+      grouped = new GroupedPairs(rows.sortedResult(), kind, condition, numFields, pair, killed)
       step = Grouped
       false
     }
