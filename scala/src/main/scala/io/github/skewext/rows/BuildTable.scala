@@ -20,8 +20,13 @@ import org.apache.spark.unsafe.array.LongArray
  * of a bucket have adjacent slots, which are in the processor's cache while they are filled.
  *
  * Records of a chain may have different keys. The caller compares them.
+ *
+ * @param isOneChain whether all rows have one hash.
  */
-private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
+private[skewext] final class BuildTable(
+    input: Int,
+    chunks: RowChunks,
+    isOneChain: Boolean = false) {
 
   import BuildTable._
   import RowChunks.{CacheLine, ChunkHeader, NumBuckets, PointerBits, RecordHeader}
@@ -42,7 +47,7 @@ private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
 
   /** Allocates the table. Returns false if there is no memory, or if there are too many rows. */
   def allocate(): Boolean = {
-    val wanted = slotsFor(chunks.numRows)
+    val wanted = slotsFor(if (isOneChain) 1 else chunks.numRows)
     if (wanted > MaxSlots) return false
     try {
       slots = chunks.allocateArray(wanted)
@@ -64,6 +69,10 @@ private[skewext] final class BuildTable(input: Int, chunks: RowChunks) {
 
   /** Inserts all rows. From now on, their records have no hashes. */
   def fill(check: () => Unit): Unit = {
+    bucket = -1
+    chunk = 0
+    record = 0
+    recordsEnd = 0
     Platform.setMemory(base, offset, (mask + 1L) << 3, 0)
     var b = 0
     while (b < NumBuckets) {

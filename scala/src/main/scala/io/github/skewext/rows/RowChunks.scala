@@ -306,6 +306,12 @@ private[skewext] final class RowChunks(
     numPages = 0
   }
 
+  /** Frees all memory. Afterwards it is empty and accepts other rows. */
+  def reset(): Unit = {
+    free()
+    clear()
+  }
+
   /**
    * Drops the arrays of the buckets, after the last use: the memory manager of the task holds this
    * object until the task ends.

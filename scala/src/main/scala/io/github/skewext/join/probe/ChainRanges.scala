@@ -3,7 +3,7 @@ package io.github.skewext.join.probe
 import scala.collection.mutable
 
 import io.github.skewext.join.range.{RangeEnds, RangeIndex, RangeKeys}
-import io.github.skewext.rows.BuildTable
+import io.github.skewext.rows.{BuildTable, KillCheck}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
@@ -31,6 +31,7 @@ private[probe] final class ChainRanges(
   private[this] val ofBuild = new RangeKeys(ends(build))
   private[this] val ofProbe = new RangeKeys(ends(1 - build))
   private[this] val memory = new TaskInternals.HeapMemory(context)
+  private[this] val killed = new KillCheck(context)
 
   // The index is sorted by lower ends. Intervals without one are sorted by their upper ends, in the
   // reverse order of all values.
@@ -55,6 +56,13 @@ private[probe] final class ChainRanges(
   /** Notes that a chain is long. */
   def noteLong(first: Long): Unit = if (!indexes.contains(first)) indexes(first) = NotIndexed
 
+  /** Makes the index of a chain. Returns false if there is no memory for it. */
+  def index(first: Long): Boolean = {
+    val made = indexed(first)
+    indexes(first) = made
+    made != null
+  }
+
   /**
    * Opens the candidates in a chain for the probe row in `pair`. Returns false if the whole chain must
    * be read.
@@ -62,8 +70,8 @@ private[probe] final class ChainRanges(
   def open(first: Long): Boolean = {
     chain = indexes.getOrNull(first)
     if (chain eq NotIndexed) {
-      chain = indexed(first)
-      indexes(first) = chain
+      index(first)
+      chain = indexes(first)
     }
     if (chain != null) {
       // A lower end is compared with upper ends.
@@ -90,8 +98,7 @@ private[probe] final class ChainRanges(
   private def indexed(first: Long): Chain = {
     var length = 0
     foreachRow(first)(_ => length += 1)
-    if (length > MaxLength || !memory.reserve(
-        memory.getUsed + length.toLong * (Kept + Temporary))) {
+    if (length > MaxLength || !reserved(length)) {
       null
     } else {
       ofBuild.loPrefix = Array.emptyByteArray
@@ -108,6 +115,13 @@ private[probe] final class ChainRanges(
       numIndexed += 1
       made
     }
+  }
+
+  private def reserved(length: Int): Boolean = {
+    val before = memory.getUsed
+    val fits = memory.reserve(before + length.toLong * (Kept + Temporary))
+    if (!fits) memory.release(memory.getUsed - before)
+    fits
   }
 
   private def sorted(first: Long, length: Int): Chain = {
@@ -130,6 +144,7 @@ private[probe] final class ChainRanges(
   private def foreachRow(first: Long)(f: Long => Unit): Unit = {
     var record = first
     while (record != 0) {
+      killed.check()
       table.pointTo(buildRow, record)
       pair.show(build, buildRow)
       f(record)
@@ -137,8 +152,10 @@ private[probe] final class ChainRanges(
     }
   }
 
-  def close(): Unit = {
+  /** Frees the memory of all indexes. */
+  def clear(): Unit = {
     indexes.clear()
+    chain = null
     memory.release()
   }
 }

@@ -10,10 +10,12 @@ import org.apache.spark.sql.catalyst.expressions.{BasePredicate, UnsafeRow}
  *
  * With a condition, the rows of a group have different matches. One after the other, each row of the
  * outer input is tested with all rows of the inner one. The inner rows have one bit each for a
- * match, and those that the output has by themselves follow at the end of the group.
+ * match, and those that the output has by themselves follow at the end of the group. If the condition
+ * has a range, [[IndexedGroup]] returns the rows of groups with many inner rows.
  *
  * @param condition null if there is none.
  * @param pair gets the rows of the output.
+ * @param indexed none if the condition has no range.
  */
 private[probe] final class GroupedPairs(
     groups: SortMergeGroups,
@@ -21,7 +23,8 @@ private[probe] final class GroupedPairs(
     condition: BasePredicate,
     numFields: Array[Int],
     pair: PairRows,
-    killed: KillCheck) {
+    killed: KillCheck,
+    indexed: Option[IndexedGroup]) {
 
   import GroupedPairs._
 
@@ -53,6 +56,7 @@ private[probe] final class GroupedPairs(
         case Move => if (move()) return true
         case BeginOuter => beginOuter()
         case Inner => if (nextInner()) return true
+        case Indexed => if (indexed.get.advance()) return true else step = NextGroup
       }
     }
     false
@@ -66,7 +70,7 @@ private[probe] final class GroupedPairs(
       outer = groups.outer
       inner = 1 - outer
       if (byRow) innerMatched.clear()
-      step = if (byRow) BeginOuter else Test
+      step = if (!byRow) Test else if (indexed.exists(_.open())) Indexed else BeginOuter
     }
     found
   }
@@ -136,6 +140,9 @@ private[probe] final class GroupedPairs(
       false
     }
 
+  /** Frees the memory of a group. Returns the number of groups that had an index. */
+  def close(): Long = indexed.fold(0L)(_.close())
+
   private def showPair(): Boolean = {
     pair.show(0, groups.rows(0))
     pair.show(1, groups.rows(1))
@@ -154,4 +161,5 @@ private object GroupedPairs {
   private final val Move = 2
   private final val BeginOuter = 3
   private final val Inner = 4
+  private final val Indexed = 5
 }

@@ -23,6 +23,9 @@ private[skewext] case class PairKind(
   def shows(side: Int, matched: Boolean): Boolean =
     (if (matched) once(side) else alone(side)) || (flagged && side == 0)
 
+  /** Whether some rows of a side are in the output by themselves. */
+  def showsAny(side: Int): Boolean = shows(side, matched = true) || shows(side, matched = false)
+
   /** Whether rows of a side without a match are in the output. */
   def showsUnmatched(side: Int): Boolean = shows(side, matched = false)
 }

@@ -65,7 +65,7 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var outputRows = 0L
   private[this] var isSorted = false
 
-  private[this] val marks = kind.alone(build) || kind.once(build) || (kind.flagged && build == 0)
+  private[this] val marks = kind.showsAny(build)
 
   // The probe side: the current row, and the next record of its chain. Its row is either in `block`
   // at `index`, or in `probeRow`.
@@ -146,7 +146,11 @@ private[skewext] final class ProbeJoinIterator(
   private def gather(): Boolean =
     insert(probe, probed) || {
       rows.finishInput(probe)
-      grouped = new GroupedPairs(rows.sortedResult(), kind, condition, numFields, pair, killed)
+      val groups = rows.sortedResult()
+      val indexed = task.condition.flatMap(_.range).map { range =>
+        new IndexedGroup(groups, kind, condition, range, numFields, pair, context)
+      }
+      grouped = new GroupedPairs(groups, kind, condition, numFields, pair, killed, indexed)
       step = Grouped
       false
     }
@@ -321,8 +325,9 @@ private[skewext] final class ProbeJoinIterator(
     if (isSorted) metrics.sortedTasks.add(1)
     if (ranges != null) {
       metrics.indexedKeys.add(ranges.numIndexed)
-      ranges.close()
+      ranges.clear()
     }
+    if (grouped != null) metrics.indexedKeys.add(grouped.close())
     metrics.spillSize.add(rows.spillSize)
     metrics.peakMemory.add(rows.peakMemory)
     TaskInternals.reportPeakMemory(context, rows.peakMemory)

@@ -31,13 +31,24 @@ class KeyedRangeSuite extends RangeJoinTest {
     "(b.t IS NULL OR a.t >= b.t) AND (a.t < b.u OR a.t IS NULL)",
     "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
 
+  // How tasks find the rows of a key.
+  private val memory = Map(
+    "table" -> Nil,
+    "sorted late" -> Seq(
+      SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "50",
+      SkewConf.MULTI_JOIN_GROUP_ROWS_IN_MEMORY.key -> "2"),
+    "sorted, equal hashes" -> Seq(
+      SkewConf.MULTI_JOIN_GROUPING.key -> "sort",
+      SkewConf.MULTI_JOIN_HASH_BITS.key -> "2"))
+
   private val cases = for {
     joinType <- joinTypes
     range <- ranges
     sides <- Seq("x" -> "y", "y" -> "x")
     columns <- Seq("true", "false")
     isCompiled <- Seq(true, false)
-  } yield (joinType, range, sides, columns, isCompiled)
+    rows <- memory.keys.toSeq
+  } yield (joinType, range, sides, columns, isCompiled, rows)
 
   private def probes(df: org.apache.spark.sql.DataFrame): Seq[BuildProbeJoinExec] =
     collectWithSubqueries(df.queryExecution.executedPlan) { case join: BuildProbeJoinExec => join }
@@ -46,25 +57,20 @@ class KeyedRangeSuite extends RangeJoinTest {
     query(joinType, s"a.k = b.k AND $range", a = a, b = b).replace("a.k > 2", "a.id > 300")
 
   test("rows are those of Spark's join, and long keys are searched by range") {
-    covering(cases) ++ some(if (testSlow) 40 else 2, cases) foreach {
-      case given @ (joinType, range, (a, b), columns, isCompiled) =>
+    val (ofTables, sorted) = cases.partition(_._6 == "table")
+    covering(ofTables) ++ covering(sorted) ++ some(if (testSlow) 40 else 2, cases) foreach {
+      case given @ (joinType, range, (a, b), columns, isCompiled, rows) =>
         val compiled = if (isCompiled) GeneratedCode else Interpreted
+        val settings = (compiled ++ memory(rows)) :+ (SkewConf.SHUFFLE_ENABLED.key -> columns)
         withClue(s"$given: ") {
-          withSQLConf(compiled :+ (SkewConf.SHUFFLE_ENABLED.key -> columns): _*) {
+          withSQLConf(settings: _*) {
             val df = spark.sql(joined(joinType, range, a, b))
-            val rows = df.collect().toSeq
+            val found = df.collect().toSeq
             assert(probes(df).map(_.metrics("numIndexed").value).sum > 0)
-            assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+            assert((probes(df).map(_.metrics("numSorted").value).sum > 0) === (rows != "table"))
+            assertSameRows(found, rowsWhenOff(df), "the same query with skewext off")
           }
         }
-    }
-  }
-
-  test("a build side that does not fit into memory is sorted, and tested by pairs") {
-    withSQLConf(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "50") {
-      val df = spark.sql(joined("FULL", ranges.head, "x", "y"))
-      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
-      assert(probes(df).map(_.metrics("numSorted").value).sum > 0)
     }
   }
 
