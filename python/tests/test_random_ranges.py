@@ -241,6 +241,12 @@ def _case(number: int) -> Case:
     source = r.choice(("list", "list", "files", "cache"))
     # A key has 32 rows and more, so a broadcast side gets an index for each key.
     sizes = (1, 150) if hint and "key" in kind else (0, 1, 7, 25, 40)
+    if "key" in kind and not hint:
+        # Both sides are shuffled, and most build sides spill. Keys with 16 rows get an index.
+        sizes = (70, 150)
+        conf["spark.sql.autoBroadcastJoinThreshold"] = "-1"
+        conf["spark.skewext.multiJoin.maxRowsInMemory"] = r.choice(("20", "20", "1000"))
+        conf["spark.skewext.multiJoin.groupRowsInMemory"] = r.choice(("5", "4096"))
     sides = (_side(r, of, sizes), _side(r, of, sizes))
     return Case(
         kind,
@@ -275,8 +281,8 @@ def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
         with changed(spark, case.settings):
             df = spark.sql(case.query)
             found = Counter(map(tuple, df.collect()))
-            # Of a join beside a broadcast key, the operator is known when it has run.
-            is_told = number % 4 == 0 or ("key" in case.kind and case.hint)
+            # Of a join beside a key, the operator is known when it has run.
+            is_told = number % 4 == 0 or "key" in case.kind
             told = str(skewext.explain(df)) if is_told else ""
             assert found == case.rows(), (number, case)
             if number % 20 == 0:
@@ -293,12 +299,14 @@ def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
             "of its ranges for each key",
         ):
             seen[operator] += operator in told
+        is_spilled = "sorted both sides" in told
+        seen["searched after a spill"] += is_spilled and "in this query" in told
         spark.catalog.clearCache()
     print(dict(seen.most_common()))
     # So that the test cannot pass without what it is about.
     assert seen["rows"] > 5 * CASES and set(HOWS) <= set(seen), seen
     assert seen["BroadcastRangeJoin"] and seen["range join"], seen
-    assert seen["of its ranges for each key"], seen
+    assert seen["of its ranges for each key"] and seen["searched after a spill"], seen
 
 
 @pytest.mark.parametrize("value", [float("nan"), -0.0])
