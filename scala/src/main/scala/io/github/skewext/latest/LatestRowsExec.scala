@@ -49,14 +49,14 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
       types,
       JoinKeys(
         Seq(bound(keys.map(SqlInternals.normalizeFloats))),
-        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS)),
-      KeyOrder(Seq(bound(keys))),
+        conf.getConf(SkewConf.MULTI_JOIN_HASH_BITS),
+        nullsEqual = true),
+      if (isSorted) Some(KeyOrder(Seq(bound(keys)))) else None,
       order.map(BindReferences.bindReference(_, child.output)),
       GroupingSettings.of(conf),
       longMetric("numOutputRows"),
       longMetric("spillSize"))
-    if (isSorted) child.execute().mapPartitions(task.own.ofSorted(_).toScala)
-    else new MultiZipRDD(sparkContext, Seq(child.execute()), areReads = Seq(false), task)
+    new MultiZipRDD(sparkContext, Seq(child.execute()), areReads = Seq(false), task)
   }
 
   /** Whether the input is sorted by key. Otherwise rows are grouped by hash. */

@@ -1,28 +1,26 @@
 package io.github.skewext.latest
 
-import io.github.skewext.asof.exec.{DistinctRows, SortedInputs, TieOrder}
-import io.github.skewext.rows.{GroupingSettings, HashedGroups, InputReader, JoinKeys, KeyOrder, KillCheck, RowChunks, SpillableRows, TaskRows, UnsafeInputs}
+import io.github.skewext.asof.exec.TieOrder
+import io.github.skewext.rows.{GroupingSettings, InputReader, JoinKeys, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
-import org.apache.spark.memory.SparkOutOfMemoryError
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
-import org.apache.spark.sql.execution.RowIterator
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
+import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.DataType
 
 /**
  * What a task of a [[LatestRowsExec]] needs to know.
  *
- * @param sameKey compares keys without nulls.
- * @param byKey the order of keys, which may have nulls.
+ * @param keys compares keys, in which nulls are equal.
+ * @param ordered if defined, the rows are sorted by their keys in this order.
  * @param ties the order in which the first row of a key is the latest one, see [[TieOrder]].
  */
 private[skewext] case class LatestTask(
     types: Seq[DataType],
-    sameKey: JoinKeys,
-    byKey: KeyOrder,
+    keys: JoinKeys,
+    ordered: Option[KeyOrder],
     ties: Seq[SortOrder],
     grouping: GroupingSettings,
     outputRows: SQLMetric,
@@ -32,129 +30,75 @@ private[skewext] case class LatestTask(
   override def apply(
       partition: Int,
       inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
-    new LatestRowsIterator(own, inputs.head()).toScala
-
-  /** The same task for one iterator, see [[JoinKeys.own]]. */
-  def own: LatestTask = copy(sameKey = sameKey.own, byKey = byKey.own)
-
-  /** The latest rows of rows that are sorted by key. */
-  def ofSorted(rows: Iterator[InternalRow]): RowIterator = new RowIterator {
-    private[this] val distinct =
-      new DistinctRows(0, rows, byKey, ties, types.size, new UnsafeInputs(Seq(types)))
-    private[this] val latest = UnsafeRow.createFromByteArray(0, types.size)
-
-    override def getRow: InternalRow = latest
-
-    override def advanceNext(): Boolean = {
-      val found = distinct.read(latest) != null
-      if (found) outputRows += 1
-      found
-    }
-  }
-
-  /** The latest rows of groups. */
-  def ofGroups(groups: HashedGroups): RowIterator = new RowIterator {
-    private[this] val order = new TieOrder(ties)
-    private[this] val latest, other = new UnsafeRow(types.size)
-
-    override def getRow: InternalRow = latest
-
-    override def advanceNext(): Boolean = {
-      val found = groups.nextGroup()
-      if (found) {
-        var member = groups.firstRow(0)
-        groups.pointTo(latest, groups.placeOf(member))
-        member = groups.nextRow(0, member)
-        while (member != 0) {
-          val place = groups.placeOf(member)
-          groups.pointTo(other, place)
-          if (order.isFirst(other, latest)) groups.pointTo(latest, place)
-          member = groups.nextRow(0, member)
-        }
-        outputRows += 1
-      }
-      found
-    }
-  }
+    new LatestRowsIterator(this, inputs.head()).toScala
 }
 
-/**
- * The latest row of each key of a partition. Keys with a null are rare. They have no hash, so their
- * rows are sorted.
- */
+/** The latest row of each key of a partition. */
 private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator[InternalRow])
     extends TaskRows {
 
-  private[this] val gathered = new SpillableRows[SortedInputs](
-    task.sameKey,
-    Array(task.types.size),
-    Array(false),
-    task.grouping,
-    new SortedInputs(Seq(task.types), task.byKey, _),
-    giveUpRest = () => if (hasNulls) ofNulls.spill())
+  private[this] val keys = task.keys.own
+  private[this] val numFields = Array(task.types.size)
+  private[this] val single = Array(false)
+  private[this] val asUnsafe = new UnsafeInputs(Seq(task.types))
+  private[this] val gathered =
+    if (task.ordered.isDefined) null
+    else new SpillableGroups(keys, numFields, single, task.grouping)
+  private[this] lazy val groups = task.ordered.fold(grouped())(merged)
+  private[this] val ties = new TieOrder(task.ties)
+  private[this] val latest = UnsafeRow.createFromByteArray(0, task.types.size)
+
   private[this] val context = TaskContext.get()
-  private[this] lazy val ofNulls =
-    new SortedInputs(Seq(task.types), task.byKey, RowChunks.pageSize(context))
-  private[this] var hasNulls, readsNulls = false
-  private[this] var latest: RowIterator = _
+  private[this] val killed = new KillCheck(context)
+  private[this] var outputRows = 0L
 
   private[this] val end = TaskInternals.atEnd(context) {
-    task.spillSize.add(gathered.spillSize)
-    if (hasNulls) ofNulls.free()
-    TaskInternals.reportPeakMemory(context, gathered.peakMemory)
+    task.outputRows.add(outputRows)
+    if (gathered != null) {
+      task.spillSize.add(gathered.spillSize)
+      TaskInternals.reportPeakMemory(context, gathered.peakMemory)
+    }
   }
 
-  override def getRow: InternalRow = latest.getRow
+  override def getRow: InternalRow = latest
 
   override protected def advance(): Boolean = {
-    if (latest == null) latest = ofKeys()
-    var found = latest.advanceNext()
-    if (!found) {
-      gathered.close()
-      if (hasNulls && !readsNulls) {
-        readsNulls = true
-        latest = task.ofSorted(ofNulls.rows(0))
-        found = latest.advanceNext()
+    killed.check()
+    val found = groups.nextGroup()
+    if (found) {
+      keep(groups.rows(0))
+      while (groups.nextCombination()) {
+        if (ties.isFirst(groups.rows(0), latest)) keep(groups.rows(0))
       }
-      if (!found) end.run()
+      outputRows += 1
+    } else {
+      if (gathered != null) gathered.close()
+      end.run()
     }
     found
   }
 
-  private def insertedNull(row: UnsafeRow): Boolean =
-    try {
-      ofNulls.insert(0, 0L, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
-      true
-    } catch {
-      case _: SparkOutOfMemoryError => false
-    }
+  private def keep(row: UnsafeRow): Unit =
+    if (groups.rowsStay) latest.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+    else latest.copyFrom(row)
 
-  private def ofKeys(): RowIterator = gathered.keeping {
-    val keys = task.sameKey
-    val reader = new InputReader(
-      gathered,
+  /** The rows of sorted inputs are not stored. */
+  private def merged(byKey: KeyOrder): KeyGroups = {
+    val order = byKey.own
+    val sorted = new RowCursor.Ordered(0, rows, asUnsafe, order)
+    new KeySortedGroups(
       keys,
-      alone = keys,
-      new UnsafeInputs(Seq(task.types)),
-      new KillCheck(context),
-      numInputs = 1)
-    var withNull = reader.nextAlone(0, rows)
-    while (withNull != null) {
-      hasNulls = true
-      if (!insertedNull(withNull)) {
-        gathered.giveWay()
-        if (!insertedNull(withNull)) {
-          throw SparkShims.outOfMemory("There is no memory for one row.")
-        }
-      }
-      withNull = reader.nextAlone(0, rows)
-    }
-    // A finished sorter spills when the other one needs memory.
-    if (hasNulls) ofNulls.finishInput(0)
+      numFields,
+      single,
+      task.grouping.groupRowsInMemory,
+      order,
+      Array(sorted),
+      needed = Array(false))
+  }
+
+  private def grouped(): KeyGroups = gathered.keeping {
+    new InputReader(gathered, keys, keys, asUnsafe, killed, numInputs = 1).nextAlone(0, rows)
     gathered.finishInput(0)
-    gathered.collected() match {
-      case Left(groups) => task.ofGroups(groups)
-      case Right(sorted) => task.ofSorted(sorted.rows(0))
-    }
+    gathered.result()
   }
 }

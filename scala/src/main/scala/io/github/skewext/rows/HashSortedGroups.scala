@@ -3,30 +3,23 @@ package io.github.skewext.rows
 import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 
 /**
- * Groups rows by an external merge sort. It sorts every input by the hash of its key with Spark's
- * external sorter, which spills, and merges the sorted inputs. Sorting by the hash is one radix
- * sort for any key type.
+ * Groups rows by merging inputs that [[InputSorters]] has sorted by the hashes of their keys.
  *
  * A run is the rows of one hash. Rows of the run with another key than its first row (a collision)
  * are set aside in spillable arrays. They form groups of their own before the next run.
+ * Sorting by the key, too, would need no such arrays, but Spark sorts by radix only without a further
+ * order: joins that are sorted took 1.09 to 1.17 of the CPU time.
  *
- * {{{
- * val groups = new HashSortedGroups(keys, numFields, single, rowsInMemory, pageSize)
- * for (i <- inputs) { for (row <- i) groups.insert(i, hash, row...); groups.finishInput(i) }
- * while (groups.nextGroup()) do { use(groups.rows) } while (groups.nextCombination())
- * }}}
+ * @param sorted the sorted rows of each input
  */
 private[skewext] final class HashSortedGroups(
     keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
     groupRowsInMemory: Int,
-    pageSize: Long)
-    extends SortMergeGroups(numFields, single, groupRowsInMemory)
-    with SpilledInputs {
+    sorted: Array[RowCursor])
+    extends SortMergeGroups(numFields, single, groupRowsInMemory) {
 
-  override protected val sorters: InputSorters = new InputSorters(n, pageSize, _ => None)
-  private[this] val sortedInputs = sources
   private[this] var runHash = 0L
 
   /** The first input of the current group. Its first row has the group's key. */
@@ -37,34 +30,22 @@ private[skewext] final class HashSortedGroups(
   private[this] var nextLeftovers = new Array[TaskInternals.RowArray](n)
   private[this] var anyLeftover = false
 
-  override def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit =
-    sorters.insert(input, hash, base, offset, size)
-
-  override def finishInput(input: Int): Unit =
-    for (records <- sorters.finish(input)) {
-      sortedInputs(input) = RowCursor.sorted(records, numFields(input))
-    }
-
   override def keyHasNull: Boolean = false
 
   override def free(): Unit = {
     super.free()
     (leftovers ++ nextLeftovers).foreach(array => if (array != null) array.clear())
-    sorters.free()
   }
 
   override def spillSize: Long =
-    super.spillSize + sorters.spillSize +
-      (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum
-
-  override def peakMemory: Long = sorters.peakMemory
+    super.spillSize + (leftovers.iterator ++ nextLeftovers).filter(_ != null).map(_.spillSize).sum
 
   override protected[this] def openGroup(): Boolean = {
     val opened = if (anyLeftover) {
       openLeftovers()
       true
     } else {
-      sources = sortedInputs
+      sources = sorted
       openNextRun()
     }
     if (opened) takeMembers()

@@ -200,6 +200,8 @@ private[skewext] final class HashedGroups(
 
   override def firstChanged: Int = changed
 
+  override def rowsStay: Boolean = true
+
   /** Rows with a null key are not inserted. */
   override def keyHasNull: Boolean = false
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
  * @param alone recognizes rows that match nothing, because their key is null
  */
 private[skewext] final class InputReader(
-    val rows: SpillableRows[_],
+    val rows: SpillableRows,
     keys: JoinKeys,
     alone: JoinKeys,
     asUnsafe: UnsafeInputs,

@@ -4,24 +4,34 @@ import scala.collection.mutable
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.SparkOutOfMemoryError
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeExternalSorter, UnsafeSorterIterator, UnsafeSorterSpillWriter}
 
 /**
- * One external sorter of Spark for each of `n` inputs. It sorts records by a 64-bit prefix.
+ * Sorts the rows of the inputs by the hashes of their keys, with one external sorter of Spark for each
+ * input. Without a further order this is one radix sort for keys of any type.
+ *
+ * Inputs are inserted one after the other, because a sorter can spill for another one only while it
+ * is being read.
  *
  * Spark reads each spill file in a separate thread and through 4 MB of buffers that its memory
  * manager does not track. A merge reads the files of all inputs at once. So if there are more than
  * `MaxFiles`, the files of an input are merged to one file first.
  *
- * @param order the order of an input's records with equal prefixes, if it matters.
+ * @param order the order of rows with equal hashes, if it matters.
  */
 private[skewext] final class InputSorters(
-    n: Int,
+    numFields: Array[Int],
     pageSize: Long,
-    order: Int => Option[RecordComparator]) {
+    order: Option[KeyOrder]) {
 
   import InputSorters._
+
+  private[this] val n = numFields.length
+
+  /** The sorted rows of each input, once it is finished. Their prefixes are the hashes. */
+  val cursors: Array[RowCursor] = Array.fill(n)(RowCursor.empty)
 
   private[this] val sorters = new Array[UnsafeExternalSorter](n)
   private[this] val finished = new Array[Boolean](n)
@@ -42,14 +52,15 @@ private[skewext] final class InputSorters(
     }
 
   private def begin(input: Int): Unit = if (sorters(input) == null) {
-    sorters(input) = SparkShims.prefixSorter(TaskContext.get(), pageSize, order(input))
+    val withinHash = order.map(new InOrder(_, input, numFields(input)))
+    sorters(input) = SparkShims.prefixSorter(TaskContext.get(), pageSize, withinHash)
   }
 
-  def insert(input: Int, prefix: Long, base: AnyRef, offset: Long, size: Int): Unit = {
+  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit = {
     begin(input)
     val sorter = sorters(input)
     val spilled = sorter.getSpillSize
-    sorter.insertRecord(base, offset, size, prefix, false)
+    sorter.insertRecord(base, offset, size, hash, false)
     numRows(input) += 1
     // A page has no second record of more than its half.
     val used = if (size > pageSize / 2) math.max(size, pageSize) else size + RecordHeader
@@ -77,17 +88,16 @@ private[skewext] final class InputSorters(
     noteFile(largest)
   }
 
-  /** Ends the inserts of an input. Returns its records, once, unless it has none. */
-  def finish(input: Int): Option[UnsafeSorterIterator] =
-    if (sorters(input) == null || finished(input)) {
-      None
-    } else {
-      finished(input) = true
-      val sorted = sorters(input).getSortedIterator
-      // A spill file stores the number of its rows as an Int.
-      val tooMany = numFiles.sum > MaxFiles && numRows(input) <= Int.MaxValue
-      Some(if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted)
-    }
+  /** Ends the inserts of an input. */
+  def finishInput(input: Int): Unit = if (sorters(input) != null && !finished(input)) {
+    finished(input) = true
+    val sorted = sorters(input).getSortedIterator
+    // A spill file stores the number of its rows as an Int.
+    val tooMany = numFiles.sum > MaxFiles && numRows(input) <= Int.MaxValue
+    cursors(input) = RowCursor.sorted(
+      if (tooMany && numFiles(input) > 1) mergedToFile(input, sorted) else sorted,
+      numFields(input))
+  }
 
   private def mergedToFile(input: Int, sorted: UnsafeSorterIterator): UnsafeSorterIterator = {
     val file = TaskInternals.spillWriter(numRows(input).toInt)
@@ -107,13 +117,6 @@ private[skewext] final class InputSorters(
     mergedBytes += file.getFile.length()
     TaskInternals.reportSpill(TaskContext.get(), 0, file.getFile.length())
     TaskInternals.spillReader(file)
-  }
-
-  /** Writes the rows of unfinished inputs to files. A sorter does so by itself only for itself. */
-  def spill(): Unit = for (input <- 0 until n if sorters(input) != null && !finished(input)) {
-    val spilled = sorters(input).getSpillSize
-    sorters(input).spill()
-    if (sorters(input).getSpillSize != spilled) noteFile(input)
   }
 
   /** Frees memory and files. */
@@ -138,32 +141,21 @@ private[skewext] object InputSorters {
   private val MaxPages = 2500L
 
   private val RecordHeader = 8
-}
 
-/** Sorts the rows of the inputs with Spark's external sorters. See [[SpillableRows]]. */
-private[skewext] trait SpilledInputs {
+  private final class InOrder(order: KeyOrder, input: Int, numFields: Int)
+      extends RecordComparator {
+    private[this] val left, right = new UnsafeRow(numFields)
 
-  protected def sorters: InputSorters
-
-  /** Whether there is memory for the first sorter. */
-  final def canBegin: Boolean = sorters.canBegin
-
-  def insert(input: Int, hash: Long, base: AnyRef, offset: Long, size: Int): Unit
-
-  /**
-   * Ends the inserts of an input. Inputs are inserted one after the other, because a sorter can
-   * spill for another one only while it is being read.
-   */
-  def finishInput(input: Int): Unit
-
-  /** Gives memory to others of the task, before the inserts of an input have ended. */
-  final def spill(): Unit = sorters.spill()
-
-  def free(): Unit
-
-  /** Bytes written to disk so far. */
-  def spillSize: Long
-
-  /** Peak memory in bytes. */
-  def peakMemory: Long
+    override def compare(
+        leftBase: AnyRef,
+        leftOffset: Long,
+        leftLength: Int,
+        rightBase: AnyRef,
+        rightOffset: Long,
+        rightLength: Int): Int = {
+      left.pointTo(leftBase, leftOffset, leftLength)
+      right.pointTo(rightBase, rightOffset, rightLength)
+      order.compare(input, left, input, right)
+    }
+  }
 }

@@ -59,15 +59,17 @@ object JoinKeys {
    *
    * @param keys the key expressions of each input, bound to its rows
    * @param hashBits number of bits of the hash that are used: 64, fewer only in tests
+   * @param nullsEqual whether nulls are equal, as in a GROUP BY. Then `hasNull` of a row is false.
    */
-  def apply(keys: Seq[Seq[Expression]], hashBits: Int): JoinKeys = {
+  def apply(keys: Seq[Seq[Expression]], hashBits: Int, nullsEqual: Boolean = false): JoinKeys = {
     if (keys.forall(_.forall(ComparedByBytes(_)))) {
       new ColumnKeys(
         keys.map(_.collect { case BoundReference(ordinal, _, _) => ordinal }.toArray).toArray,
         keys.head.map(e => UnsafeRow.isFixedLength(e.dataType)).toArray,
-        hashBits)
+        hashBits,
+        nullsEqual)
     } else {
-      new ComputedKeys(keys, hashBits)
+      new ComputedKeys(keys, hashBits, nullsEqual)
     }
   }
 
@@ -81,12 +83,16 @@ object JoinKeys {
  * Keys that are columns of types with bytewise equality. They are read in the row, without a
  * projection.
  */
-private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean], hashBits: Int)
+private final class ColumnKeys(
+    ordinals: Array[Array[Int]],
+    fixed: Array[Boolean],
+    hashBits: Int,
+    nullsEqual: Boolean)
     extends JoinKeys {
 
   private[this] val numKeys = fixed.length
 
-  override def hasNull(input: Int, row: UnsafeRow): Boolean = {
+  override def hasNull(input: Int, row: UnsafeRow): Boolean = !nullsEqual && {
     val columns = ordinals(input)
     var k = 0
     while (k < numKeys) {
@@ -104,7 +110,9 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
     var k = 0
     while (k < numKeys) {
       val word = row.getLong(columns(k))
-      hash = if (fixed(k)) {
+      hash = if (nullsEqual && row.isNullAt(columns(k))) {
+        ~hash
+      } else if (fixed(k)) {
         XXH64.hashLong(word, hash)
       } else {
         XXH64.hashUnsafeBytes(base, offset + (word >>> 32), word.toInt, hash)
@@ -168,6 +176,8 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
     val columnsB = ordinals(inputB)
     var k = 0
     while (k < numKeys) {
+      // The word of a null is 0.
+      if (nullsEqual && a.isNullAt(columnsA(k)) != b.isNullAt(columnsB(k))) return false
       val wordA = a.getLong(columnsA(k))
       val wordB = b.getLong(columnsB(k))
       if (fixed(k)) {
@@ -221,15 +231,17 @@ private final class ColumnKeys(ordinals: Array[Array[Int]], fixed: Array[Boolean
  * Keys that are expressions, or whose type has equal values with different bytes (-0.0 and 0.0, the
  * NaNs). They are projected in normalized form and compared by their bytes.
  */
-private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int) extends JoinKeys {
+private final class ComputedKeys(keys: Seq[Seq[Expression]], hashBits: Int, nullsEqual: Boolean)
+    extends JoinKeys {
 
   @transient private[this] lazy val projections = keys.map(EvaluatedInTurn.projection).toArray
   // A projection reuses its result row, so comparing two rows of one input needs two projections.
   @transient private[this] lazy val others = keys.map(EvaluatedInTurn.projection).toArray
 
-  override def own: JoinKeys = new ComputedKeys(keys, hashBits)
+  override def own: JoinKeys = new ComputedKeys(keys, hashBits, nullsEqual)
 
-  override def hasNull(input: Int, row: UnsafeRow): Boolean = projections(input)(row).anyNull()
+  override def hasNull(input: Int, row: UnsafeRow): Boolean =
+    !nullsEqual && projections(input)(row).anyNull()
 
   override def hash(input: Int, row: UnsafeRow): Long = {
     val key = projections(input)(row)

@@ -25,6 +25,9 @@ private[skewext] trait KeyGroups {
   /** After `nextCombination`: the rows of the inputs before this one have not changed. */
   def firstChanged: Int
 
+  /** Whether each row stays where it is until the groups are freed. */
+  def rowsStay: Boolean = false
+
   /** Whether the current key contains a null. The group is then a single row. */
   def keyHasNull: Boolean
 

@@ -9,7 +9,8 @@ package io.github.skewext.rows
  * tree.
  *
  * Keys that a needed input lacks are skipped, because a group with several rows of two inputs is
- * copied. A row with a null in its key keeps its place in the order and forms a group of its own.
+ * copied. A row with a null in its key keeps its place in the order and forms a group of its own, unless
+ * nulls are equal in the keys.
  */
 private[skewext] final class KeySortedGroups(
     keys: JoinKeys,
@@ -36,8 +37,6 @@ private[skewext] final class KeySortedGroups(
   inputs.indices.foreach(notePrefix)
 
   override def keyHasNull: Boolean = groupHasNull
-
-  override def peakMemory: Long = 0L
 
   override protected[this] def openGroup(): Boolean = {
     findLowest()

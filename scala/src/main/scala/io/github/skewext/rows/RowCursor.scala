@@ -61,23 +61,23 @@ private[skewext] object RowCursor {
   /**
    * A cursor over an input that is already sorted by key. It converts rows to `UnsafeRow`s, counts
    * them, and fails if a prefix is lower than the one before.
-   *
-   * @param counts number of rows read per input; the cursor increments its own
    */
   final class Ordered(
       input: Int,
       rows: Iterator[InternalRow],
       asUnsafe: UnsafeInputs,
-      order: KeyOrder,
-      counts: Array[Long])
+      order: KeyOrder)
       extends RowCursor {
     var row: UnsafeRow = _
+
+    /** Number of rows read so far. */
+    var numRows: Long = 0L
 
     override def advance(): Unit = {
       live = rows.hasNext
       if (live) {
         row = asUnsafe(input, rows.next())
-        counts(input) += 1
+        numRows += 1
         val before = prefix
         prefix = order.prefix(input, row)
         if (prefix < before) throw RowCursor.notInOrder(input)

@@ -23,40 +23,48 @@ private[skewext] final class SpillableGroups(
     single: Array[Boolean],
     settings: GroupingSettings,
     giveUpRest: () => Unit = () => ())
-    extends SpillableRows[HashSortedGroups](
-      keys,
-      numFields,
-      single,
-      settings,
-      new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, _),
-      giveUpRest) {
+    extends SpillableRows(keys, numFields, single, settings, giveUpRest) {
+
+  private[this] var merged: HashSortedGroups = _
 
   /** Returns the rows grouped by key. All inputs must be finished. */
-  def result(): KeyGroups = collected().merge
+  def result(): KeyGroups = collected().fold(groups => groups, grouped(_))
 
   /** The same after `tableOf` has returned no table, so the rows are sorted. */
-  def sortedResult(): SortMergeGroups = collected().toOption.get
+  def sortedResult(): SortMergeGroups = grouped(collected().toOption.get)
+
+  private def grouped(sorted: Array[RowCursor]): SortMergeGroups = {
+    merged = new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorted)
+    merged
+  }
+
+  override protected def free(): Unit = {
+    super.free()
+    if (merged != null) merged.free()
+  }
+
+  override def spillSize: Long = super.spillSize + (if (merged == null) 0L else merged.spillSize)
 }
 
 /**
  * Collects the rows of the inputs, one input after the other. It uses [[HashedGroups]] as long as the
- * rows fit into the task's memory. Then it moves all rows to external sorters.
+ * rows fit into the task's memory. Then it moves all rows to [[InputSorters]].
  *
  * Other operators of the task may need memory during the inserts, such as an aggregate or a sort of
  * an input in the same stage. Then the rows inserted so far are written to disk, which needs no
  * memory, and are sorted after the last insert.
  *
- * @param newSorted creates the external sorters, which use pages of a size.
  * @param giveUpRest frees memory that the task can do without, if there is none for rows.
+ * @param order the order in which the sorters return the rows of one hash, if it matters.
  * @param longsPerRow size of `HashedGroups.space` for each row of the largest bucket.
  */
-private[skewext] class SpillableRows[S <: SpilledInputs](
+private[skewext] class SpillableRows(
     keys: JoinKeys,
     numFields: Array[Int],
     single: Array[Boolean],
     settings: GroupingSettings,
-    newSorted: Long => S,
     giveUpRest: () => Unit = () => (),
+    order: Option[KeyOrder] = None,
     longsPerRow: Int = 0) {
 
   private[this] val context = TaskContext.get()
@@ -71,7 +79,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   private[this] val finished = new Array[Boolean](numFields.length)
   private[this] val chunks = RowChunks(numFields.length, context)
   private[this] val hashed = new HashedGroups(keys, numFields, single, chunks, longsPerRow)
-  private[this] var sorted: Option[S] = None
+  private[this] var sorted: Option[InputSorters] = None
   private[this] var built: BuildTable = _
   private[this] val written = mutable.ArrayBuffer.empty[(Int, UnsafeSorterSpillWriter)]
   private[this] var bytesWritten = 0L
@@ -188,19 +196,16 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
       }
     }
 
-  /** Gives the memory of the sorters to others of the task. Hash tables are written when asked. */
-  def giveWay(): Unit = sorted.foreach(_.spill())
-
   def finishInput(input: Int): Unit = {
     finished(input) = true
     sorted.foreach(_.finishInput(input))
   }
 
   /** Returns the rows in hash tables or sorted. All inputs must be finished. */
-  def collected(): Either[HashedGroups, S] = {
+  def collected(): Either[HashedGroups, Array[RowCursor]] = {
     if (sorted.isEmpty && (written.nonEmpty || !hashed.finish())) sortAll()
     if (sorted.isEmpty && !leavesMemory()) sortAll()
-    sorted.toRight(hashed)
+    sorted.map(_.cursors).toRight(hashed)
   }
 
   /**
@@ -246,7 +251,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
   }
 
   /** Frees memory and files, also if groups remain unread. */
-  private def free(): Unit = {
+  protected def free(): Unit = {
     if (built != null) built.free()
     built = null
     hashed.free()
@@ -270,7 +275,7 @@ private[skewext] class SpillableRows[S <: SpilledInputs](
 
   private def sortAll(): Unit = {
     if (written.nonEmpty) write()
-    val target = newSorted(chunks.nextPageSize)
+    val target = new InputSorters(numFields, chunks.nextPageSize, order)
     sorted = Some(target)
     chunks.releaseReserve()
     // Another task may have acquired the memory that was released for the first sorter.

@@ -53,10 +53,14 @@ trait AsOfTables extends AsOfTest {
     try super.afterAll()
     finally folders.foreach(folder => FileUtils.deleteDirectory(folder.toFile))
 
-  /** Hash tables, sorts, hash tables for which there is too little memory, and one hash for all. */
+  /**
+   * Hash tables, sorts, hash tables for which there is too little memory, and tables and sorts with
+   * one hash for all.
+   */
   protected val groupings = Seq(
     Nil,
     Seq(SkewConf.MULTI_JOIN_GROUPING.key -> "sort"),
     Seq(SkewConf.MULTI_JOIN_MAX_ROWS_IN_MEMORY.key -> "5"),
-    Seq(SkewConf.MULTI_JOIN_HASH_BITS.key -> "0"))
+    Seq(SkewConf.MULTI_JOIN_HASH_BITS.key -> "0"),
+    Seq(SkewConf.MULTI_JOIN_GROUPING.key -> "sort", SkewConf.MULTI_JOIN_HASH_BITS.key -> "0"))
 }

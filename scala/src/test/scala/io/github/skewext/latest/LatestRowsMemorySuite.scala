@@ -1,7 +1,7 @@
 package io.github.skewext.latest
 
 import io.github.skewext.MultiJoinTest
-import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
+import io.github.skewext.rows.{GroupingSettings, JoinKeys}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Descending, SortOrder, UnsafeProjection}
@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.metric.SQLMetrics
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.{DataType, LongType}
 
-/** Latest rows where rows of all keys, and those with a null key, share little memory. */
+/** Latest rows of tasks with little memory, in which many rows have a null key. */
 class LatestRowsMemorySuite extends MultiJoinTest {
 
   private val types = Seq[DataType](LongType, LongType)
@@ -18,8 +18,8 @@ class LatestRowsMemorySuite extends MultiJoinTest {
 
   private def task(sortAlways: Boolean) = LatestTask(
     types,
-    JoinKeys(Seq(Seq(column(0))), 64),
-    KeyOrder(Seq(Seq(column(0)))),
+    JoinKeys(Seq(Seq(column(0))), 64, nullsEqual = true),
+    ordered = None,
     Seq(SortOrder(column(1), Descending)),
     GroupingSettings(sortAlways, Int.MaxValue, 4096),
     SQLMetrics.createMetric(spark.sparkContext, "rows"),
@@ -39,7 +39,7 @@ class LatestRowsMemorySuite extends MultiJoinTest {
   }
 
   for (sortAlways <- Seq(true, false))
-    test(s"rows with and without a null key need memory in turns, sorted: $sortAlways") {
+    test(s"rows with a null key are one group in little memory, sorted: $sortAlways") {
       // The first row with a null key comes at any fill of the memory.
       for (pages <- 12 to 20; first <- Seq(3000, 9000, 9333, 9666, 10000)) {
         val (rows, ofNull) =

@@ -50,6 +50,27 @@ class LatestRowsSuite extends AsOfTables {
       intercept[AnalysisException](latest(data, "k")()()).getMessage.contains("list 'by' is empty"))
   }
 
+  test("null keys are equal to each other, and to no other key") {
+    val data = spark
+      .range(0, 120, 1, 2)
+      .selectExpr(
+        "IF(id % 5 < 2, NULL, id % 3) AS k",
+        "IF(id % 7 < 3, NULL, IF(id % 2 = 0, '', 'x')) AS j",
+        "IF(id % 4 = 0, NULL, IF(id % 3 = 0, -0.0D, 0.0D)) AS d",
+        "id AS t")
+    for (keys <- Seq(Seq("k"), Seq("k", "j"), Seq("j", "d")); settings <- groupings)
+      withSQLConf(settings: _*) {
+        val newest = Window.partitionBy(keys.map(col): _*).orderBy(col("t").desc)
+        val expected = data.withColumn("n", row_number().over(newest)).where("n = 1").drop("n")
+        for (source <- Seq(
+            data,
+            data.repartition(2, keys.map(col): _*).sortWithinPartitions(keys.map(col): _*))) {
+          val found = latest(source, keys: _*)(col("t"))()
+          assertSameRows(found.collect().toSeq, expected.collect().toSeq, s"$keys, $settings")
+        }
+      }
+  }
+
   test("the order of the rows depends on memory, and Spark knows it") {
     val df = latest(stored(rows(1, 200, 5, Ints, "t")).coalesce(1), "k")(col("t"))(col("id1"))
     withSQLConf("spark.sql.adaptive.enabled" -> "false") {

@@ -1,9 +1,10 @@
 package io.github.skewext.rows
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Coalesce, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 import org.apache.spark.sql.types.IntegerType
+import org.apache.spark.unsafe.types.UTF8String
 
 /** The parts that bring rows together by key: what comes out. */
 class GroupsSuite extends GroupsTest {
@@ -74,10 +75,9 @@ class GroupsSuite extends GroupsTest {
       needed: Set[Int] = Set.empty): KeySortedGroups = {
     val key = Seq.fill(inputs.size)(Seq(BoundReference(0, IntegerType, nullable = true)))
     val order = new ShortPrefixes(KeyOrder(key), bits)
-    val counts = new Array[Long](inputs.size)
     val sources: Array[RowCursor] = inputs.zipWithIndex.map { case (input, i) =>
       val rows = rowsOf(input.sortBy(_._1))
-      new RowCursor.Ordered(i, rows, new UnsafeInputs(inputs.map(_ => types.toSeq)), order, counts)
+      new RowCursor.Ordered(i, rows, new UnsafeInputs(inputs.map(_ => types.toSeq)), order)
     }.toArray
     val numFields = inputs.map(_ => 2).toArray
     new KeySortedGroups(
@@ -129,8 +129,7 @@ class GroupsSuite extends GroupsTest {
         0,
         rowsOf(Seq(1 -> "a", 3 -> "b", 2 -> "c")),
         new UnsafeInputs(Seq(types.toSeq)),
-        order,
-        new Array[Long](1))
+        order)
       source.advance()
       assert(source.row.getInt(0) === 3)
       val error = intercept[IllegalStateException](source.advance())
@@ -200,5 +199,21 @@ class GroupsSuite extends GroupsTest {
     assert(wide.equal(0, rows(1), 1, rows(1)) && !wide.equal(0, rows(1), 1, rows(2)))
     val nullKey = UnsafeProjection.create(types)(InternalRow(null, null))
     assert(wide.hasNull(0, nullKey) && !wide.hasNull(0, rows.head))
+  }
+
+  test("keys in which nulls are equal: a null differs from 0 and from the empty string") {
+    val columns = types.toSeq.zipWithIndex.map { case (t, i) =>
+      BoundReference(i, t, nullable = true)
+    }
+    val computed = columns.map(c => Coalesce(Seq(c, c)))
+    val rows =
+      for (k <- Seq(null, 0, 1); v <- Seq(null, UTF8String.fromString("")))
+        yield UnsafeProjection.create(types).apply(InternalRow(k, v)).copy()
+    for (of <- Seq(columns, computed)) {
+      val keys = JoinKeys(Seq(of, of), 64, nullsEqual = true)
+      assert(rows.map(keys.hash(0, _)).distinct.size === rows.size)
+      for ((a, i) <- rows.zipWithIndex; (b, j) <- rows.zipWithIndex)
+        assert(keys.equal(0, a, 1, b) === (i == j) && !keys.hasNull(0, a))
+    }
   }
 }

@@ -1,7 +1,7 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, TaskOutput, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, RowCursor, TaskOutput, TaskRows, UnsafeInputs}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -35,6 +35,12 @@ private[skewext] case class AsOfTask(
   private[skewext] def own: AsOfTask = copy(keys = keys.own)
 
   def table(input: Int): AsOfTable = tables(input - 1)
+
+  /** The rows of inputs that are sorted by key and time. */
+  def ordered(inputs: Array[() => Iterator[InternalRow]]): Array[RowCursor] = {
+    val asUnsafe = new UnsafeInputs(output.inputTypes)
+    Array.tabulate(inputs.length)(i => new RowCursor.Ordered(i, inputs(i)(), asUnsafe, keys.order))
+  }
 }
 
 /**
@@ -92,7 +98,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
 
   /** Null until the inputs have been gathered. */
   private[this] var spine: SpineRows =
-    if (gathered.isDefined) null else new SortedSpine(task, inputs.map(_()))
+    if (gathered.isDefined) null else new SortedSpine(task, task.ordered(inputs))
   private[this] var current: InternalRow = _
   private[this] var outputRows = 0L
   private[this] var matched = 0L
@@ -154,29 +160,36 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   }
 }
 
-/** The rows of a spine that is sorted by key and time, as are the versions. */
-private final class SortedSpine(task: AsOfTask, inputs: Array[Iterator[InternalRow]])
-    extends SpineRows {
+/**
+ * The rows of a spine that is sorted by key and time, as are the versions.
+ *
+ * @param inputs their prefixes are hashes of keys, or those of the order.
+ */
+private final class SortedSpine(task: AsOfTask, inputs: Array[RowCursor]) extends SpineRows {
 
-  private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
-  private[this] val versions = Array.tabulate(inputs.length - 1) { i =>
-    new SortedVersions(task, i + 1, inputs(i + 1), asUnsafe)
-  }
+  private[this] val spine = inputs(0)
+  private[this] val versions =
+    Array.tabulate(inputs.length - 1)(i => new SortedVersions(task, i + 1, inputs(i + 1)))
+  private[this] var begun = false
   private[this] var mayMatch = false
 
-  var row: UnsafeRow = _
+  override def row: UnsafeRow = spine.row
 
   override def advance(): Boolean = {
-    val more = inputs(0).hasNext
-    if (more) {
-      row = asUnsafe(0, inputs(0).next())
-      mayMatch = !task.keys.present.hasNull(0, row)
-    }
-    more
+    if (begun) spine.advance()
+    begun = true
+    mayMatch = spine.live && !task.keys.present.hasNull(0, row)
+    spine.live
   }
 
   override def version(input: Int): UnsafeRow =
-    if (mayMatch) versions(input - 1).find(row) else null
+    if (mayMatch) {
+      val of = versions(input - 1)
+      of.prefix = spine.prefix
+      of.find(row)
+    } else {
+      null
+    }
 }
 
 /**
@@ -196,9 +209,12 @@ private[skewext] case class CandidateTask(shared: AsOfTask, input: Int)
       zipped: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] = {
     val task = shared.own
     val asUnsafe = new UnsafeInputs(task.output.inputTypes)
-    val versions = new SortedVersions(task, input, zipped(1)(), asUnsafe)
+    val order = task.keys.order
+    val part = new RowCursor.Ordered(input, zipped(1)(), asUnsafe, order)
+    val versions = new SortedVersions(task, input, part)
     var earlier, later: UnsafeRow = null
     zipped(0)().map(asUnsafe(0, _)).filterNot(task.keys.present.hasNull(0, _)).flatMap { row =>
+      versions.prefix = order.prefix(0, row)
       versions.seek(row)
       // Many rows of the spine have the same version.
       def isNew(found: UnsafeRow, last: UnsafeRow) = found != null && found != last

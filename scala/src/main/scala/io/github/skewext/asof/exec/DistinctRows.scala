@@ -1,8 +1,7 @@
 package io.github.skewext.asof.exec
 
-import io.github.skewext.rows.{KeyOrder, UnsafeInputs}
+import io.github.skewext.rows.{KeyOrder, RowCursor}
 
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{RowOrdering, SortOrder, UnsafeRow}
 import org.apache.spark.unsafe.types.ByteArray
 
@@ -13,16 +12,15 @@ import org.apache.spark.unsafe.types.ByteArray
  */
 private[skewext] final class DistinctRows(
     input: Int,
-    rows: Iterator[InternalRow],
+    rows: RowCursor,
     order: KeyOrder,
     ties: Seq[SortOrder],
-    numFields: Int,
-    asUnsafe: UnsafeInputs) {
+    numFields: Int) {
 
   private[this] val tieOrder = new TieOrder(ties)
 
-  /** The row of the input that is read next, if it was read. */
-  private[this] var next: UnsafeRow = _
+  /** The prefix of the row that `read` has returned. */
+  var prefix: Long = 0L
 
   /**
    * A copy of the next row, or null after the last one.
@@ -30,21 +28,23 @@ private[skewext] final class DistinctRows(
    * @param into a row of a former call whose memory is used again, or null.
    */
   def read(into: UnsafeRow): UnsafeRow = {
-    if (next == null && rows.hasNext) next = asUnsafe(input, rows.next())
-    if (next == null) {
+    if (!rows.live) {
       null
     } else {
       val first = if (into == null) UnsafeRow.createFromByteArray(0, numFields) else into
-      first.copyFrom(next)
-      next = null
-      while (next == null && rows.hasNext) {
-        val row = asUnsafe(input, rows.next())
-        if (order.compare(input, row, input, first) != 0) next = row
-        else if (tieOrder.isFirst(row, first)) first.copyFrom(row)
+      first.copyFrom(rows.row)
+      prefix = rows.prefix
+      rows.advance()
+      while (rows.live && rows.prefix == prefix && isEqual(first)) {
+        if (tieOrder.isFirst(rows.row, first)) first.copyFrom(rows.row)
+        rows.advance()
       }
       first
     }
   }
+
+  private def isEqual(first: UnsafeRow): Boolean =
+    order.compare(input, rows.row, input, first) == 0
 }
 
 /**

@@ -19,12 +19,12 @@ private[skewext] final class GatheredInputs(
     killed: KillCheck) {
 
   private[this] val n = inputs.length
-  private[this] val rows = new SpillableRows[SortedInputs](
+  private[this] val rows = new SpillableRows(
     task.keys.same,
     task.output.inputTypes.map(_.size).toArray,
     new Array[Boolean](n),
     settings,
-    new SortedInputs(task.output.inputTypes, task.keys.order, _),
+    order = Some(task.keys.order),
     longsPerRow = TimeSorted.LongsPerRow)
   private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
 
@@ -49,7 +49,7 @@ private[skewext] final class GatheredInputs(
   /** The other rows of the spine, after `nextAlone` has returned null. */
   def spine(): SpineRows = rows.keeping(rows.collected()) match {
     case Left(groups) => new GroupedSpine(task, groups, killed)
-    case Right(sorted) => new SortedSpine(task, sorted.rows)
+    case Right(sorted) => new SortedSpine(task, sorted)
   }
 
   /** Frees memory and files. */

@@ -2,9 +2,8 @@ package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfDirection.{Backward, Forward, Nearest}
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.rows.UnsafeInputs
+import io.github.skewext.rows.RowCursor
 
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.Decimal
 
@@ -52,40 +51,35 @@ private[skewext] abstract class Versions(task: AsOfTask, input: Int) {
  * Versions that are sorted by key and time. It holds copies of at most three of them, however many
  * a key has.
  */
-private[skewext] final class SortedVersions(
-    task: AsOfTask,
-    input: Int,
-    rows: Iterator[InternalRow],
-    asUnsafe: UnsafeInputs)
+private[skewext] final class SortedVersions(task: AsOfTask, input: Int, rows: RowCursor)
     extends Versions(task, input) {
 
   private[this] val order = task.keys.order
   private[this] val versions =
-    new DistinctRows(
-      input,
-      rows,
-      order,
-      task.table(input).ties,
-      task.output.inputTypes(input).size,
-      asUnsafe)
+    new DistinctRows(input, rows, order, task.table(input).ties, task.output.inputTypes(input).size)
 
   /** The last version that `find` has passed. */
   private[this] var before: UnsafeRow = _
 
   /** The version after it. */
   private[this] var after: UnsafeRow = versions.read(null)
+  private[this] var afterPrefix = versions.prefix
 
   /** The version after that one, if it was read. */
   private[this] var beyond: UnsafeRow = _
 
+  /** The prefix of the row of the spine. */
+  var prefix: Long = _
+
   override def seek(row: UnsafeRow): Unit = {
-    var c = compare(after, row)
+    var c = compareAfter(row)
     while (c < 0 || (c == 0 && skipsEqual)) {
       val passed = before
       before = after
       after = if (beyond == null) versions.read(passed) else beyond
+      afterPrefix = versions.prefix
       beyond = null
-      c = compare(after, row)
+      c = compareAfter(row)
     }
     // A version at the time of the row that does not match it stays for later rows.
     if (isNearest && c == 0 && beyond == null) beyond = versions.read(null)
@@ -96,9 +90,11 @@ private[skewext] final class SortedVersions(
       else null
   }
 
-  /** Compares a version with a row of the spine. After the last version, there is a later one. */
-  private def compare(version: UnsafeRow, row: UnsafeRow): Int =
-    if (version == null) 1 else order.compare(input, version, 0, row)
+  /** Compares `after` with a row of the spine. After the last version, there is a later one. */
+  private def compareAfter(row: UnsafeRow): Int =
+    if (after == null) 1
+    else if (afterPrefix != prefix) java.lang.Long.compare(afterPrefix, prefix)
+    else order.compare(input, after, 0, row)
 
   private def candidate(version: UnsafeRow, row: UnsafeRow, bound: Int): UnsafeRow =
     if (version != null && task.keys.same.equal(input, version, 0, row) &&

@@ -60,7 +60,6 @@ private[skewext] final class MultiJoinIterator(
   /** Null until the inputs have been drained. */
   private[this] var groups: KeyGroups = _
   private[this] var knownKeys: MatchedKeyFilter = _
-  private[this] val mergedRows = new Array[Long](n)
 
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
@@ -91,6 +90,7 @@ private[skewext] final class MultiJoinIterator(
 
   /** A merge needs the first row of each input. */
   private[this] val merging = if (gathered == null) inputs.map(_()) else null
+  private[this] var sources: Array[RowCursor.Ordered] = _
 
   override def getRow: InternalRow = current
 
@@ -134,15 +134,14 @@ private[skewext] final class MultiJoinIterator(
   }
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
-    val sources: Array[RowCursor] =
-      Array.tabulate(n)(i => new RowCursor.Ordered(i, merging(i), asUnsafe, order, mergedRows))
+    sources = Array.tabulate(n)(i => new RowCursor.Ordered(i, merging(i), asUnsafe, order))
     new KeySortedGroups(
       keys,
       numFields,
       single,
       task.grouping.groupRowsInMemory,
       order,
-      sources,
+      sources.toArray[RowCursor],
       roles.map(_.isNeeded))
   }
 
@@ -213,7 +212,8 @@ private[skewext] final class MultiJoinIterator(
     metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))
     for (i <- 0 until n) {
-      metrics.inputRows(i).add(if (gathered == null) mergedRows(i) else reader.numRows(i))
+      if (gathered != null) metrics.inputRows(i).add(reader.numRows(i))
+      else if (sources != null) metrics.inputRows(i).add(sources(i).numRows)
     }
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)
