@@ -1,13 +1,11 @@
 package io.github.skewext.latest
 
 import io.github.skewext.asof.exec.TieOrder
-import io.github.skewext.rows.{GroupingSettings, InputReader, JoinKeys, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{GroupingSettings, InputReader, JoinKeys, KeyGroups, KeyOrder, KeySortedGroups, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{SortOrder, UnsafeRow}
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -35,7 +33,7 @@ private[skewext] case class LatestTask(
 
 /** The latest row of each key of a partition. */
 private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator[InternalRow])
-    extends TaskRows {
+    extends TaskRows(task.outputRows) {
 
   private[this] val keys = task.keys.own
   private[this] val numFields = Array(task.types.size)
@@ -48,18 +46,6 @@ private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator
   private[this] val ties = new TieOrder(task.ties)
   private[this] val latest = UnsafeRow.createFromByteArray(0, task.types.size)
 
-  private[this] val context = TaskContext.get()
-  private[this] val killed = new KillCheck(context)
-  private[this] var outputRows = 0L
-
-  private[this] val end = TaskInternals.atEnd(context) {
-    task.outputRows.add(outputRows)
-    if (gathered != null) {
-      task.spillSize.add(gathered.spillSize)
-      TaskInternals.reportPeakMemory(context, gathered.peakMemory)
-    }
-  }
-
   override def getRow: InternalRow = latest
 
   override protected def advance(): Boolean = {
@@ -70,13 +56,14 @@ private[skewext] final class LatestRowsIterator(task: LatestTask, rows: Iterator
       while (groups.nextCombination()) {
         if (ties.isFirst(groups.rows(0), latest)) keep(groups.rows(0))
       }
-      outputRows += 1
-    } else {
-      if (gathered != null) gathered.close()
-      end.run()
     }
     found
   }
+
+  override protected def close(): Unit = if (gathered != null) gathered.close()
+
+  override protected def report(): Unit =
+    if (gathered != null) task.spillSize.add(gathered.spillSize)
 
   private def keep(row: UnsafeRow): Unit =
     if (groups.rowsStay) latest.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)

@@ -207,7 +207,7 @@ private[skewext] final class HashedGroups(
 
   override def spillSize: Long = 0L
 
-  override def peakMemory: Long = chunks.peakMemory
+  def peakMemory: Long = chunks.peakMemory
 
   /** Frees the tables and the rows. */
   def free(): Unit = {

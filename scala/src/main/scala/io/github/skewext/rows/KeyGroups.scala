@@ -33,7 +33,4 @@ private[skewext] trait KeyGroups {
 
   /** Bytes written to disk so far. */
   def spillSize: Long
-
-  /** Peak memory in bytes. */
-  def peakMemory: Long
 }

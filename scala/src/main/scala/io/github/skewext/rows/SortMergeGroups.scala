@@ -129,8 +129,6 @@ private[skewext] abstract class SortMergeGroups(
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 
-  override def peakMemory: Long = 0L
-
   /** Frees memory and files. No method may be called afterwards. */
   def free(): Unit = buffers.foreach(buffer => if (buffer != null) buffer.clear())
 

@@ -86,6 +86,7 @@ private[skewext] class SpillableRows(
 
   private[this] val end = TaskInternals.atEnd(context) {
     chunks.stopInserts()
+    TaskInternals.reportPeakMemory(context, peakMemory)
     free()
   }
   keeping {

@@ -1,13 +1,11 @@
 package io.github.skewext.asof.exec
 
 import io.github.skewext.asof.AsOfMatch
-import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, KillCheck, RowCursor, TaskOutput, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{GroupingSettings, InputRows, JoinKeys, KeyOrder, RowCursor, TaskOutput, TaskRows, UnsafeInputs}
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.skewext.TaskInternals
 
 /**
  * Joins one partition of an [[AsOfJoinExec]]. It contains no plan, so that a serialized task is
@@ -87,11 +85,9 @@ private[skewext] trait SpineRows {
 
 /** The output rows of one partition. */
 private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[InternalRow]])
-    extends TaskRows {
+    extends TaskRows(task.metrics.outputRows) {
 
   private[this] val n = inputs.length
-  private[this] val context = TaskContext.get()
-  private[this] val killed = new KillCheck(context)
   private[this] val gathered = task.grouping.map(new GatheredInputs(task, inputs, _, killed))
   private[this] val makesRows = task.output.makesRows
   private[this] val combination = new InputRows(n, task.output.assembler)
@@ -100,17 +96,7 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
   private[this] var spine: SpineRows =
     if (gathered.isDefined) null else new SortedSpine(task, task.ordered(inputs))
   private[this] var current: InternalRow = _
-  private[this] var outputRows = 0L
   private[this] var matched = 0L
-
-  private[this] val end = TaskInternals.atEnd(context) {
-    task.metrics.outputRows.add(outputRows)
-    task.metrics.matched.add(matched)
-    gathered.foreach { each =>
-      task.metrics.spillSize.add(each.spillSize)
-      TaskInternals.reportPeakMemory(context, each.peakMemory)
-    }
-  }
 
   override def getRow: InternalRow = current
 
@@ -134,16 +120,20 @@ private final class AsOfIterator(task: AsOfTask, inputs: Array[() => Iterator[In
         return true
       }
     }
-    gathered.foreach(_.close())
-    end.run()
     false
+  }
+
+  override protected def close(): Unit = gathered.foreach(_.close())
+
+  override protected def report(): Unit = {
+    task.metrics.matched.add(matched)
+    gathered.foreach(each => task.metrics.spillSize.add(each.spillSize))
   }
 
   private def show(row: UnsafeRow): Unit = {
     combination.rows(0) = row
     combination.changedFrom(0)
     current = if (makesRows) combination.toUnsafeRow else combination
-    outputRows += 1
   }
 
   /** Puts the version of each table into the combination. Returns how many tables have one. */

@@ -57,9 +57,6 @@ private[skewext] final class GatheredInputs(
 
   /** Bytes written to disk so far. */
   def spillSize: Long = rows.spillSize
-
-  /** Peak memory in bytes. */
-  def peakMemory: Long = rows.peakMemory
 }
 
 private object GatheredInputs {

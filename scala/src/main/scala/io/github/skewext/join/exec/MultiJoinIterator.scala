@@ -2,12 +2,10 @@ package io.github.skewext.join.exec
 
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Excluded
-import io.github.skewext.rows.{InputReader, InputRows, InputsInOrder, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, KillCheck, MatchedKeyFilter, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{InputReader, InputRows, InputsInOrder, KeyFilter, KeyGroups, KeyOrder, KeySortedGroups, MatchedKeyFilter, RowCursor, SpillableGroups, TaskRows, UnsafeInputs}
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
-import org.apache.spark.sql.skewext.TaskInternals
 
 /**
  * The output rows of one partition of a [[MultiFullJoinExec]].
@@ -36,7 +34,7 @@ private[skewext] final class MultiJoinIterator(
     known: () => Option[MatchedKeyFilter] = () => None,
     giveUpRest: () => Unit = () => (),
     nullKeys: Option[(Int, UnsafeRow) => Boolean] = None)
-    extends TaskRows {
+    extends TaskRows(task.metrics.outputRows) {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys.own
@@ -63,17 +61,10 @@ private[skewext] final class MultiJoinIterator(
 
   private[this] var numGroups = 0L
   private[this] var numNullKeys = 0L
-  private[this] var outputRows = 0L
   private[this] var current: InternalRow = _
 
   /** Whether the combinations of the current group are in the result. */
   private[this] var shown = false
-
-  private[this] val context = TaskContext.get()
-
-  private[this] val killed = new KillCheck(context)
-
-  private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
 
   private[this] val reader =
     if (gathered == null) null else new InputReader(gathered, keys, keys, asUnsafe, killed, n)
@@ -128,10 +119,10 @@ private[skewext] final class MultiJoinIterator(
       }
     }
     shown = false
-    if (gathered != null) gathered.close()
-    end.run()
     false
   }
+
+  override protected def close(): Unit = if (gathered != null) gathered.close()
 
   private def orderedGroups(order: KeyOrder): KeySortedGroups = {
     sources = Array.tabulate(n)(i => new RowCursor.Ordered(i, merging(i), asUnsafe, order))
@@ -202,14 +193,11 @@ private[skewext] final class MultiJoinIterator(
     showCombination()
   }
 
-  private def showCombination(): Unit = {
+  private def showCombination(): Unit =
     current = if (makesRows) combination.toUnsafeRow else combination
-    outputRows += 1
-  }
 
-  private def reportMetrics(): Unit = {
+  override protected def report(): Unit = {
     val metrics = task.metrics
-    metrics.outputRows.add(outputRows)
     metrics.ofKind.foreach(_.add(outputRows))
     for (i <- 0 until n) {
       if (gathered != null) metrics.inputRows(i).add(reader.numRows(i))
@@ -217,13 +205,12 @@ private[skewext] final class MultiJoinIterator(
     }
     metrics.groups.add(numGroups)
     metrics.nullKeys.add(numNullKeys)
-    val (spillSize, peakMemory) =
-      if (gathered != null) (gathered.spillSize, gathered.peakMemory)
-      else if (groups != null) (groups.spillSize, groups.peakMemory)
-      else (0L, 0L)
-    metrics.spillSize.add(spillSize)
-    metrics.peakMemory.add(peakMemory)
-    TaskInternals.reportPeakMemory(context, peakMemory)
+    if (gathered != null) {
+      metrics.spillSize.add(gathered.spillSize)
+      metrics.peakMemory.add(gathered.peakMemory)
+    } else if (groups != null) {
+      metrics.spillSize.add(groups.spillSize)
+    }
   }
 }
 

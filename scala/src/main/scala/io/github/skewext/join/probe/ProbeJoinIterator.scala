@@ -1,12 +1,10 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.rows.{BuildTable, InputReader, KillCheck, SpillableGroups, TaskRows, UnsafeInputs}
+import io.github.skewext.rows.{BuildTable, InputReader, SpillableGroups, TaskRows, UnsafeInputs}
 import io.github.skewext.shuffle.{ColumnBlockRows, ShuffledColumns}
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.skewext.TaskInternals
 
 /**
  * The output rows of one partition of a [[BuildProbeJoinExec]].
@@ -30,7 +28,7 @@ private[skewext] final class ProbeJoinIterator(
     task: ProbeJoinTask,
     inputs: Array[() => Iterator[InternalRow]],
     build: Int)
-    extends TaskRows {
+    extends TaskRows(task.metrics.outputRows) {
 
   import ProbeJoinIterator._
 
@@ -42,8 +40,6 @@ private[skewext] final class ProbeJoinIterator(
   private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
   private[this] val numFields = task.output.inputTypes.map(_.size).toArray
   private[this] val pair = new PairRows(task.output.assembler)
-  private[this] val context = TaskContext.get()
-  private[this] val killed = new KillCheck(context)
 
   // Without a condition, one row of the right side decides.
   private[this] val rows = new SpillableGroups(
@@ -62,7 +58,6 @@ private[skewext] final class ProbeJoinIterator(
   private[this] val reader = new InputReader(rows, keys, keys, asUnsafe, killed, numInputs = 2)
   private[this] var numProbed = 0L
   private[this] var buildSize = 0L
-  private[this] var outputRows = 0L
   private[this] var isSorted = false
 
   private[this] val marks = kind.showsAny(build)
@@ -84,8 +79,6 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var foundUntil = 0
   private[this] var blockHasNulls = false
 
-  private[this] val end = TaskInternals.atEnd(context)(reportMetrics())
-
   override def getRow: InternalRow = if (makesRows) pair.toUnsafeRow else pair
 
   override protected def advance(): Boolean = {
@@ -99,14 +92,10 @@ private[skewext] final class ProbeJoinIterator(
         case Grouped => if (grouped.advance()) shown = true else step = Done
       }
     }
-    if (shown) {
-      outputRows += 1
-    } else {
-      rows.close()
-      end.run()
-    }
     shown
   }
+
+  override protected def close(): Unit = rows.close()
 
   /** Reads the build side until a row with a null key is in the output, or to its end. */
   private def buildSide(): Boolean = {
@@ -315,9 +304,8 @@ private[skewext] final class ProbeJoinIterator(
     false
   }
 
-  private def reportMetrics(): Unit = {
+  override protected def report(): Unit = {
     val metrics = task.metrics
-    metrics.outputRows.add(outputRows)
     metrics.build.rows.add(reader.numRows(build))
     metrics.build.size.add(buildSize)
     metrics.probeRows.add(numProbed + reader.numRows(probe))
@@ -330,7 +318,6 @@ private[skewext] final class ProbeJoinIterator(
     if (grouped != null) metrics.indexedKeys.add(grouped.close())
     metrics.spillSize.add(rows.spillSize)
     metrics.peakMemory.add(rows.peakMemory)
-    TaskInternals.reportPeakMemory(context, rows.peakMemory)
   }
 }
 

@@ -3,19 +3,14 @@ package io.github.skewext.join.range
 import io.github.skewext.facts.EvaluatedInTurn
 import io.github.skewext.rows.TaskRows
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.skewext.TaskInternals
 
 /**
  * The output of a task of a [[BroadcastRangeJoinExec]]: the pairs of each streamed row that match, and
  * streamed rows by themselves, of an outer, semi, anti or existence join.
  */
-private[range] final class RangeJoinIterator(
-    task: RangeJoinTask,
-    candidates: RangeCandidates,
-    context: TaskContext)
-    extends TaskRows {
+private[range] final class RangeJoinIterator(task: RangeJoinTask, candidates: RangeCandidates)
+    extends TaskRows(task.outputRows) {
 
   private[this] val kind = task.kind
   private[this] val streamed = 1 - task.build
@@ -24,41 +19,31 @@ private[range] final class RangeJoinIterator(
   private[this] val condition = EvaluatedInTurn.predicate(task.condition, Nil)
   private[this] var hasRow = false
   private[this] var matched = false
-  private[this] var outputRows = 0L
-
-  private[this] val end = TaskInternals.atEnd(context) {
-    task.outputRows.add(outputRows)
-    candidates.report()
-  }
 
   override def getRow: InternalRow = if (makesRows) pair.toUnsafeRow else pair
 
   override protected def advance(): Boolean = {
     while (true) {
       while (hasRow && candidates.nextCandidate()) {
-        if (isMatch) return shown
+        if (isMatch) return true
       }
       if (hasRow) {
         hasRow = false
         if (kind.shows(streamed, matched)) {
           pair.showAlone(streamed, candidates.row, matched)
-          return shown
+          return true
         }
       }
-      if (!candidates.nextRow()) {
-        end.run()
-        return false
-      }
+      if (!candidates.nextRow()) return false
       hasRow = true
       matched = false
     }
     false
   }
 
-  private def shown: Boolean = {
-    outputRows += 1
-    true
-  }
+  override protected def close(): Unit = ()
+
+  override protected def report(): Unit = candidates.report()
 
   /** Tests the candidate. Returns whether the output has the pair. */
   private def isMatch: Boolean = {

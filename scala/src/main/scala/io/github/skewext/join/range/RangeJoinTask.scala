@@ -36,7 +36,7 @@ private[skewext] case class RangeJoinTask(
       blocks: Array[InternalRow],
       context: TaskContext): Iterator[InternalRow] = {
     val candidates = new RangeCandidates(this, rows, new RangeRelation(blocks), context)
-    new RangeJoinIterator(this, candidates, context).toScala
+    new RangeJoinIterator(this, candidates).toScala
   }
 
   /** The rows of the broadcast side that have a match. */
