@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicBoolean
 import java.util.{Collections, WeakHashMap}
 
 import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
-import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, PruneBucketsByKeys, ShuffleWrongBuckets, UseSortedFiles}
+import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.explain.Doctor
 import io.github.skewext.facts.BuiltinShuffledJoin
@@ -92,7 +92,6 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
-      extensions.injectQueryStageOptimizerRule(_ => GuardedRule(linked(PruneBucketsByKeys)))
       if (ExtensionPoints.hasRulesBeforeExchanges) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)

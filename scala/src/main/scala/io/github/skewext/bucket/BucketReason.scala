@@ -52,11 +52,4 @@ object BucketReason extends NodeReasons[BucketReason] {
     case FileBuckets.Wrong(file) => Some(OtherBuckets(file))
     case FileBuckets.Unknown(why) => Some(UnknownBuckets(why))
   }
-
-}
-
-/** Scans that skip the buckets which cannot contain a key of a join's other side. */
-object BucketsOfJoinKeys extends NodeReasons[BucketReason] {
-  val Keys: Detailed =
-    new BucketReason("pruned by the keys of the other side of a join", "").given
 }

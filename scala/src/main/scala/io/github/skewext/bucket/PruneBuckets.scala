@@ -59,7 +59,7 @@ object PruneBuckets extends Rule[SparkPlan] {
   }
 
   /** The scan without other buckets, or the reason why its files do not prove that it may be. */
-  private[bucket] def restricted(
+  private def restricted(
       scan: FileSourceScanExec,
       spec: BucketSpec,
       buckets: BitSet): Either[BucketReason.Detailed, FileSourceScanExec] = {

@@ -1,6 +1,6 @@
 package io.github.skewext.explain
 
-import io.github.skewext.bucket.{BucketReason, BucketsOfJoinKeys}
+import io.github.skewext.bucket.BucketReason
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
@@ -16,10 +16,7 @@ private[skewext] object ExplainedScans {
     val spec = scan.relation.bucketSpec.get
     val read = scan.optionalBucketSet.fold(spec.numBuckets)(_.cardinality())
     val reason = BucketReason.of(scan)
-    val byKeys = BucketsOfJoinKeys.of(scan)
-    val (why, advice) = if (byKeys.isDefined) {
-      (byKeys.get.text, None)
-    } else if (read < spec.numBuckets) {
+    val (why, advice) = if (read < spec.numBuckets) {
       ("pruned by the filters", None)
     } else {
       reason match {

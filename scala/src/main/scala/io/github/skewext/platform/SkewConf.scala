@@ -246,8 +246,8 @@ object SkewConf {
 
   val BUCKET_PRUNING_MAX_VALUES = internal(
     "spark.skewext.bucket.pruning.maxValues",
-    "Largest number of combinations of values of the bucket columns, or of keys of the " +
-      "broadcast side, for which buckets are pruned. With more, all buckets are read.").intConf
+    "Largest number of combinations of values of the bucket columns for which buckets are " +
+      "pruned. With more, all buckets are read.").intConf
     .checkValue(_ > 0, "At least one.")
     .createWithDefault(10000)
 
