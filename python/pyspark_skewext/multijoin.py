@@ -118,8 +118,8 @@ def multi_join(
     -----
     If one input is required and all others are small enough for a broadcast
     (``spark.sql.autoBroadcastJoinThreshold``), Spark broadcasts them and shuffles nothing. The plan
-    then has Spark's broadcast joins instead of one operator. An input with a broadcast hint is
-    broadcast whatever its size, if another input is required.
+    then has Spark's broadcast joins instead of one operator. An input with a broadcast hint counts
+    as small whatever its size.
 
     Examples
     --------

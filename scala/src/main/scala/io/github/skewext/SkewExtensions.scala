@@ -10,7 +10,7 @@ import io.github.skewext.explain.Doctor
 import io.github.skewext.facts.BuiltinShuffledJoin
 import io.github.skewext.function.{KeepCommonTables, TableFunctions}
 import io.github.skewext.join.MultiFullJoinStrategy
-import io.github.skewext.join.optimizer.{BroadcastHintedInputs, DropInputSorts, DropUnusedInputs, FilterNullKeys, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
+import io.github.skewext.join.optimizer.{DropInputSorts, DropUnusedInputs, FilterNullKeys, InferKeyPredicates, LimitRequiredInput, LowerMultiFullJoin, NarrowRoles, PropagateEmptyInputs, PruneNestedColumns, PushKeyPredicates, PushSemiJoins}
 import io.github.skewext.join.probe.{PlanShuffledJoins, SeparateInputs}
 import io.github.skewext.join.range.{CutRangeJoins, DropRangeHints, PlanRangeJoins}
 import io.github.skewext.latest.{DropGroupLimits, RewriteRowNumbers}
@@ -129,7 +129,6 @@ object SkewExtensions {
       linked(LimitRequiredInput),
       linked(DropUnusedInputs),
       linked(PruneNestedColumns),
-      linked(BroadcastHintedInputs),
       linked(PushThroughSaltKeys),
       linked(MergeAsOfJoins),
       linked(PushAsOfPredicates),

@@ -6,7 +6,7 @@ import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.facts.{ComparedByBytes, KeptInPlace}
 import io.github.skewext.inputs.HintedInputs
 import io.github.skewext.join.{PlannerChoices, PrunedByKeys, RuntimeFilters, UnorderedInputs}
-import io.github.skewext.platform.{HasOperator, SkewConf}
+import io.github.skewext.platform.HasOperator
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -138,15 +138,9 @@ case class MultiAsOfJoin(
     val isChosen = choices.streamed.isDefined ||
       (!hasBegun && !asksForShuffle(0) && tables.forall(isSmall))
     if (isChosen) PlannerChoices.set(this, choices.copy(streamed = Some(0)))
-    if (isChosen && keepsBroadcasts(tables)(isSmall))
+    if (isChosen && keepsBroadcasts(tables))
       tables.filter(i => isBroadcast(i) || isSmall(i))
     else Nil
-  }
-
-  private def isSmall(i: Int): Boolean = strategyHint(i) match {
-    case Some(BROADCAST) => true
-    case Some(_) => false
-    case None => conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && isBelowThreshold(i)
   }
 
   override def unusedHint(i: Int): Option[String] =

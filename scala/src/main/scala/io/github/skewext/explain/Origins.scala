@@ -31,8 +31,8 @@ private[skewext] object Origins {
   def ofBroadcast(join: MultiFullJoin): Origin = {
     val origin = ofMultiJoin(Some(join))
     val before = JoinOrigin.rewrittenFrom(join).fold("")(joins => s"$joins became one join, and ")
-    origin.copy(text = s"${before}all inputs but one are small enough to broadcast, so Spark's " +
-      "broadcast joins do it and nothing is shuffled")
+    origin.copy(text = s"${before}all inputs but one are small or have a broadcast hint, so " +
+      "Spark's broadcast joins do it and nothing is shuffled")
   }
 
   /**
@@ -60,11 +60,6 @@ private[skewext] object Origins {
     val origins = contents.distinct.map {
       case TechniqueHint.Made(technique, _, how, _) =>
         Origin(Origin.AskedFor, s"skew_join by $technique: $how")
-      case TechniqueHint.OfMultiJoin(join) =>
-        Origin(
-          Origin.AskedFor,
-          "multi_join broadcasts the inputs that have a broadcast hint",
-          Some(join))
       case TechniqueHint.OfOrJoin(join, Seq(left, right)) =>
         Origin(
           Origin.Rewritten,

@@ -1,7 +1,7 @@
 package io.github.skewext.inputs
 
 import io.github.skewext.facts.JoinHints
-import io.github.skewext.platform.CanonicalOnce
+import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage, TableCacheQueryStageExec}
@@ -26,9 +26,13 @@ private[skewext] trait HintedInputs extends LogicalPlan with CanonicalOnce[Logic
   def asksForShuffle(i: Int): Boolean =
     strategyHint(i).exists(hint => hint != BROADCAST && JoinStrategyHint.strategies(hint))
 
-  /** Whether Spark broadcasts inputs of this size. */
-  def isBelowThreshold(i: Int): Boolean =
-    JoinHints.canBroadcastBySize(children(i), SQLConf.get)
+  /** Whether the input may be broadcast: by its hint, as in Spark's own joins, or by its size. */
+  def isSmall(i: Int): Boolean = strategyHint(i) match {
+    case Some(hint) => hint == BROADCAST
+    case None =>
+      conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) &&
+      JoinHints.canBroadcastBySize(children(i), conf)
+  }
 
   /**
    * Whether broadcasts that were chosen before remain when adaptive execution plans again. Before
@@ -36,7 +40,7 @@ private[skewext] trait HintedInputs extends LogicalPlan with CanonicalOnce[Logic
    *
    * @param inputs those that are broadcast.
    */
-  def keepsBroadcasts(inputs: Seq[Int])(isSmall: Int => Boolean): Boolean =
+  def keepsBroadcasts(inputs: Seq[Int]): Boolean =
     inputs.exists(isBroadcast) || inputs.forall(isSmall)
 
   /** Whether adaptive execution has begun to broadcast the input. */

@@ -1,16 +1,13 @@
 package io.github.skewext.join
 
-import io.github.skewext.facts.ComparedByBytes
 import io.github.skewext.join.InputRole.Required
-import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Plans the join of one large, required input with small inputs as broadcast joins. An example is a
- * fact table with its dimensions on one key. The join returns only keys of the large input, so the
+ * Plans the join of one large, required input with inputs that are small, or have a broadcast hint, as
+ * broadcast joins. An example is a fact table with its dimensions on one key. The join returns only keys of the large input, so the
  * small ones can be broadcast and nothing is shuffled. Each optional input becomes a left outer
  * join, each required one an inner join, and each excluded one a left anti join.
  *
@@ -26,7 +23,7 @@ object BroadcastSmallInputs {
       if (chosen.isEmpty) choose(join)
       else {
         chosen.filter { large =>
-          join.keepsBroadcasts(join.children.indices.filter(_ != large))(isSmall(join, _))
+          join.keepsBroadcasts(join.children.indices.filter(_ != large))
         }
       }
     large.map { large =>
@@ -35,19 +32,14 @@ object BroadcastSmallInputs {
     }
   }
 
-  /** As in Spark's own joins, a hint goes before sizes. */
-  private def isSmall(join: MultiFullJoin, i: Int): Boolean =
-    join.isBelowThreshold(i) && join.strategyHint(i).forall(_ == BROADCAST)
-
   private def choose(join: MultiFullJoin): Option[Int] = {
-    val conf = SQLConf.get
-    val required = join.roles.indices.filter(join.roles(_) == Required)
-    if (conf.getConf(SkewConf.MULTI_JOIN_BROADCAST) && required.nonEmpty && showsLargesKeys(join) &&
-      // Broadcasts would waste the shuffles that have already run.
-      !join.hasBegun) {
-      val large = required.maxBy(join.children(_).stats.sizeInBytes)
-      val others = join.children.indices.filter(_ != large)
-      if (others.nonEmpty && others.forall(isSmall(join, _)) && !join.asksForShuffle(large))
+    val required = requiredOf(join)
+    // Broadcasts would waste the shuffles that have already run.
+    if (required.nonEmpty && join.indicator.isEmpty && join.hasExactKeys && !join.hasBegun) {
+      val (hinted, others) = required.partition(join.strategyHint(_).contains(BROADCAST))
+      val large = (if (others.isEmpty) hinted else others).maxBy(join.children(_).stats.sizeInBytes)
+      val broadcast = join.children.indices.filter(_ != large)
+      if (broadcast.nonEmpty && broadcast.forall(join.isSmall) && !join.asksForShuffle(large))
         Some(large)
       else None
     } else {
@@ -55,10 +47,16 @@ object BroadcastSmallInputs {
     }
   }
 
-  /** Whether the join may return the key values of the large input, and has no indicator. */
-  private def showsLargesKeys(join: MultiFullJoin): Boolean =
-    join.indicator.isEmpty && join.keys == join.keyColumns &&
-      join.keys.forall(_.forall(ComparedByBytes(_)))
+  private def requiredOf(join: MultiFullJoin): Seq[Int] =
+    join.roles.indices.filter(join.roles(_) == Required)
+
+  /** Why the broadcast hint of an input of the operator has no effect. */
+  def obstacle(join: MultiFullJoin, i: Int): String =
+    if (requiredOf(join).forall(_ == i))
+      "no other input is required, so its keys without a match are in the result"
+    else if (join.indicator.isDefined) "the indicator needs all inputs in one operator"
+    else if (!join.hasExactKeys) "keys that are equal may differ, as -0.0 and 0.0"
+    else "another input is not broadcast, so all are shuffled"
 
   private def broadcastTo(large: Int, join: MultiFullJoin): LogicalPlan = {
     val others = join.children.indices.filter(_ != large)
@@ -66,7 +64,7 @@ object BroadcastSmallInputs {
     val joined = others.foldLeft(filtered) { (left, i) =>
       // Another broadcast may have begun before a shuffle has shown that this input is large.
       val hint =
-        if (join.isBroadcast(i) || isSmall(join, i)) HintInfo(strategy = Some(BROADCAST))
+        if (join.isBroadcast(i) || join.isSmall(i)) HintInfo(strategy = Some(BROADCAST))
         else HintInfo()
       val two = join.broadcastTo(left, join.keys(large), i, hint)
       JoinOrigin.set(two, JoinOrigin.Broadcasts(join))

@@ -3,7 +3,6 @@ package io.github.skewext.join
 import io.github.skewext.facts.{AddedPredicates, ComparedByBytes, ComputedBelow, KeptInPlace, SafeToPush}
 import io.github.skewext.inputs.HintedInputs
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.join.optimizer.BroadcastHintedInputs
 import io.github.skewext.platform.OwnNode
 
 import org.apache.spark.sql.catalyst.expressions._
@@ -102,7 +101,11 @@ case class MultiFullJoin(
     if (once && noNulls) Set(ExpressionSet(keyOutput)) else Set.empty
   }
 
-  override def unusedHint(i: Int): Option[String] = BroadcastHintedInputs.unused(this, i)
+  override def unusedHint(i: Int): Option[String] = hint(i).map { hint =>
+    if (hint.strategy.contains(BROADCAST)) BroadcastSmallInputs.obstacle(this, i)
+    else if (hint.strategy.isDefined) "one operator joins all inputs, in its own way"
+    else "it is a hint for a join of two inputs"
+  }
 
   def hasDistinctKeys(i: Int): Boolean =
     children(i).distinctKeys.exists(_.subsetOf(ExpressionSet(keys(i))))

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.LeftSemiOrAnti
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_JOIN}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
  * Pushes a semi or anti join above a [[MultiFullJoin]] into a required input with all compared
@@ -21,7 +22,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.{JOIN, LEFT_SEMI_OR_ANTI_
  * :  +- b (v2, optional)                   :  +- c
  * +- c (x)                                 +- b
  * }}}
- * If several inputs qualify, the [[LargestInput largest]] is chosen.
+ * If several inputs qualify, the largest is chosen.
  */
 object PushSemiJoins extends Rule[LogicalPlan] {
 
@@ -30,7 +31,7 @@ object PushSemiJoins extends Rule[LogicalPlan] {
       case semi @ Join(join: MultiFullJoin, right, LeftSemiOrAnti(_), Some(condition), _)
           // A join with a technique stays in its place.
           if condition.deterministic &&
-            TechniqueHint.of(semi).forall(_.isInstanceOf[TechniqueHint.OfMultiJoin]) =>
+            TechniqueHint.of(semi).isEmpty =>
         owner(join, right, condition) match {
           case Some(i) =>
             val over = join.overInput(i, condition)
@@ -49,7 +50,10 @@ object PushSemiJoins extends Rule[LogicalPlan] {
       join.children(i).outputSet.intersect(right.outputSet).isEmpty &&
       join.mayReadKeys(i, condition)
     }
-    // The size of a single input is not needed, and may take time to compute.
-    if (owners.size < 2) owners.headOption else Some(LargestInput.of(join, owners))
+    // This rule runs before Spark makes scans of tables of DataSource V2. Such a table would plan a scan
+    // without filters to know its size.
+    val isSizeKnown = !owners.exists(join.children(_).exists(_.isInstanceOf[DataSourceV2Relation]))
+    if (owners.size > 1 && isSizeKnown) Some(owners.maxBy(join.children(_).stats.sizeInBytes))
+    else owners.headOption
   }
 }

@@ -82,15 +82,6 @@ object TechniqueHint {
   }
 
   /**
-   * Spark's join with an input of a multi-way join that is broadcast because of its hint.
-   *
-   * @param join the description of the multi-way join, for explanations.
-   */
-  case class OfMultiJoin(join: String) extends Content {
-    override def toString: String = "of a multi-way join"
-  }
-
-  /**
    * A join on equal keys that Spark does not know of: a part of a join with OR.
    *
    * @param join the description of the join with OR, for explanations.
