@@ -289,9 +289,7 @@ tables = [spark.range(0, n, 1, 2).selectExpr("id AS k", f"id AS v{n}") for n in 
 chain = tables[0].join(tables[1], "k", "full").join(tables[2], "k", "full")
 explanation = skewext.explain(chain)
 (explained,) = explanation.joins
-assert explained.origin.advice == (
-    "2 full outer joins on [k] take 4 exchanges; as one operator of skewext they would take 3."
-), explanation
+assert explained.origin.text == "the session was started without skewext", explanation
 assert "started without skewext" in explanation.notes[0], explanation
 assert not skewext.is_enabled(spark) and jars(spark) == [], jars(spark)
 assert chain.count() == 9 and "MultiFullJoin" not in chain._jdf.queryExecution().toString()

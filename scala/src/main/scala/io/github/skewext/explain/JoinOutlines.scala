@@ -29,13 +29,10 @@ private[skewext] class JoinOutlines(
     else if (!loaded) Some(LoadedExtension.Missing)
     else None
 
-  private lazy val excluded = Origins.whyExcluded(conf, RewriteJoinChains.ruleName)
-
   /** The reason why no join is rewritten, of which the rewrite itself knows nothing. */
-  private lazy val noRewrite = off.orElse(excluded.filter(_ => namesExcluded))
-
-  private lazy val rewritesNothing = plansAgain &&
-    (off.isDefined || excluded.isDefined || !conf.getConf(SkewConf.MULTI_JOIN_REWRITE))
+  private lazy val noRewrite = off.orElse {
+    if (namesExcluded) Origins.whyExcluded(conf, RewriteJoinChains.ruleName) else None
+  }
 
   def of(found: PlannedJoin, number: Int): ExplainedJoin = {
     val adaptive = found.adaptive
@@ -63,16 +60,7 @@ private[skewext] class JoinOutlines(
       case _ =>
         lazy val chain = Origins.ofSparks(found.joins.flatMap(_.logical), noRewrite, plansAgain)
         val ofProbes = ExplainedProbes.originOf(found, off, chain)
-        val reason = ExplainedOrJoins.in(found, off, ofProbes.getOrElse(chain))
-        // Beside another reason, advice on the rewrite would seem to belong to that reason.
-        val gain =
-          if (rewritesNothing && ofProbes.isEmpty && reason.status == Origin.LeftAlone) {
-            PossibleRewrite.adviceOn(found, session)
-          } else {
-            None
-          }
-        val origin =
-          reason.copy(advice = (gain ++ reason.advice).reduceOption((one, other) => s"$one $other"))
+        val origin = ExplainedOrJoins.in(found, off, ofProbes.getOrElse(chain))
         val isSplit = skew.exists(_.status == ExplainedSkew.Split)
         outline(
           found.joins.map(Operators.describe(_)).mkString(", "),

@@ -10,6 +10,7 @@ import io.github.skewext.rewrite.RewriteReason
 import io.github.skewext.skew.plan.SkewReason
 
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -18,7 +19,6 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
-import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 
 private case class PhotonScanExec(child: SparkPlan) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
@@ -284,31 +284,6 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     val why = "the session was started without skewext"
     assert(operator.skew.map(_.text) === Seq(why))
     assert(operator.execution.map(_.nullKeys) === Some(s"in one task, unless it is split ($why)"))
-  }
-
-  test("the exchanges that a rewrite would save, where it is off") {
-    def chain(session: SparkSession): DataFrame = {
-      val inputs = Seq(50, 60, 70).map(n => session.range(n).withColumn(s"v$n", col("id")))
-      inputs.reduce(_.join(_, Seq("id"), "full"))
-    }
-    val saves = "2 full outer joins on [id] take 4 exchanges; as one operator of skewext they " +
-      "would take 3."
-    val bare = TestSessions.withoutExtensions(spark)
-    assert(one(chain(bare)).origin.advice === Some(saves))
-    val ran = chain(bare)
-    ran.collect()
-    assert(one(ran).origin.advice === Some(saves))
-    val two = bare.range(3).join(bare.range(4), Seq("id"), "full")
-    assert(one(two).origin.advice === None)
-    // The second join needs no exchange of the first one's rows.
-    val inner = Seq(50, 60, 70).map(n => bare.range(n).withColumn(s"v$n", col("id")))
-    assert(one(inner.reduce(_.join(_, Seq("id")))).origin.advice === None)
-    val switches = Seq(SkewConf.ENABLED.key, SkewConf.MULTI_JOIN_REWRITE.key)
-    for (key <- switches) withSQLConf(key -> "false") {
-      val origin = one(chain(spark)).origin
-      assert(origin.text === s"$key is false")
-      assert(origin.advice.exists(_.startsWith(saves)))
-    }
   }
 
   test("operators of Photon get a note") {
