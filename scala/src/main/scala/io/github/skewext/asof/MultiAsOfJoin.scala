@@ -95,12 +95,6 @@ case class MultiAsOfJoin(
 
   override def keptInput: Option[Int] = if (inner) None else Some(0)
 
-  override def bounds(
-      input: Int,
-      creator: Int,
-      computed: Expression => Expression): Seq[Expression] =
-    if (creator == 0) BoundAsOfTimes.atRunTime(this, input, computed) else Nil
-
   override def plannedInputs(later: LogicalPlan => SparkPlan): Seq[SparkPlan] =
     if (broadcasts.nonEmpty) children.map(later)
     else children.indices.map(RuntimeFilters.planned(this, _, now = false, later))

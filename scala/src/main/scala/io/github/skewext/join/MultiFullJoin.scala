@@ -131,12 +131,6 @@ case class MultiFullJoin(
     case _ => None
   }
 
-  /** Equal keys say nothing about other columns. */
-  override def bounds(
-      input: Int,
-      creator: Int,
-      computed: Expression => Expression): Seq[Expression] = Nil
-
   def hasExactKeys: Boolean = exactKeys.size == keyOutput.size
 
   lazy val exactKeyOutput: AttributeSet = AttributeSet(exactKeys.map(keyOutput))

@@ -25,8 +25,6 @@ import org.apache.spark.sql.skewext.SparkShims
  *    (`PartitionPruning`).
  *  - Rows whose keys are not in a bloom filter of the creator's keys are not shuffled
  *    (`InjectRuntimeFilter`). All inputs use the same filter.
- *  - Nor are rows beyond bounds that the join derives from the creator, such as the versions after the
- *    last time of a spine.
  *
  * Spark's rules run late in the optimizer, where an extension cannot add a rule, and match only
  * Spark's joins. So the filters are created when the join is planned. The logical plan stays
@@ -107,10 +105,8 @@ object RuntimeFilters extends PredicateHelper {
         filter <- partitionFilter(join, i, creator, j, broadcastTo.isDefined)
       } yield (i, j, filter)
       val isPruned = ofPartitions.map { case (i, j, _) => (i, j) }.toSet
-      val aggregated =
-        if (broadcastTo.isEmpty) creators.filter(i => isSmall(creatorOf(join, i))) else Nil
       val asked = for {
-        creator <- aggregated
+        creator <- creators if broadcastTo.isEmpty && isSmall(creatorOf(join, creator))
         j <- join.exactKeys
         large = larger(creator).filter(i => isLarge(join.children(i)) && !isPruned((i, j)))
         if large.nonEmpty
@@ -120,12 +116,7 @@ object RuntimeFilters extends PredicateHelper {
         bloom = bloomFilter(creatorOf(join, creator), join.keys(creator)(j))
         i <- large
       } yield (i, BloomFilterMightContain(bloom, new XxHash64(Seq(join.keys(i)(j)))))
-      val ofBounds = for {
-        creator <- aggregated
-        i <- larger(creator) if isLarge(join.children(i))
-        filter <- join.bounds(i, creator, computed(creatorOf(join, creator), _))
-      } yield (i, filter)
-      (ofPartitions.map { case (i, _, filter) => (i, filter) } ++ ofRows ++ ofBounds)
+      (ofPartitions.map { case (i, _, filter) => (i, filter) } ++ ofRows)
         .groupBy(_._1)
         .map { case (i, found) => i -> found.map(_._2) }
     }
@@ -197,12 +188,7 @@ object RuntimeFilters extends PredicateHelper {
       case Some(rows) => new BloomFilterAggregate(hash, rows.toLong)
       case None => new BloomFilterAggregate(hash)
     }
-    computed(creator, bloom.toAggregateExpression())
-  }
-
-  /** The value of an aggregate over all rows of the creator. */
-  private def computed(creator: LogicalPlan, aggregate: Expression): ScalarSubquery = {
-    val made = Aggregate(Nil, Seq(Alias(aggregate, "filter")()), creator)
+    val made = Aggregate(Nil, Seq(Alias(bloom.toAggregateExpression(), "filter")()), creator)
     ScalarSubquery(ConstantFolding(ColumnPruning(made)), Nil)
   }
 
@@ -277,11 +263,4 @@ private[skewext] trait PrunedByKeys extends LogicalPlan {
 
   /** Whether the result has no key that this input lacks. */
   def isNeeded(input: Int): Boolean
-
-  /**
-   * Conditions on an input besides those on its keys, which follow from the rows of a creator.
-   *
-   * @param computed gives the value of an aggregate over all rows of the creator.
-   */
-  def bounds(input: Int, creator: Int, computed: Expression => Expression): Seq[Expression]
 }

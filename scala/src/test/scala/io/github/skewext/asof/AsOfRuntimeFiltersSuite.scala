@@ -7,8 +7,7 @@ import org.apache.spark.SparkConf
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BloomFilterMightContain, DynamicPruningExpression, Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit
-import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ScalarSubquery}
-import org.apache.spark.sql.functions.expr
+import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Versions that are filtered at run time by the keys of the spine. */
@@ -113,129 +112,6 @@ class AsOfRuntimeFiltersSuite extends AsOfTest with StoredTables {
       whenOff(df)
       df.collect()
       assert(blooms(df).isEmpty, df.queryExecution.executedPlan)
-    }
-  }
-
-  /** The number of filters by the first or the last time of the spine. */
-  private def bounds(df: DataFrame): Int =
-    collect(df.queryExecution.executedPlan) { case FilterExec(condition, _) => condition }
-      .flatMap(SparkAsOfCondition.conjuncts)
-      .count(c => has[ScalarSubquery](c) && !has[BloomFilterMightContain](c))
-
-  /** Times of a type by a number `x`, and a tolerance. */
-  private val times = Seq(
-    ("int", "cast(x AS int)", "5"),
-    ("least ints", "cast(x - 2147483648 AS int)", "90"),
-    ("date", "date_add(DATE'2020-01-20', cast(x AS int))", "INTERVAL 1 MONTH"),
-    ("timestamp", "TIMESTAMP'2020-10-29 12:00:00' + make_dt_interval(0, x)", "INTERVAL 1 DAY"),
-    (
-      "timestamp_ntz",
-      "TIMESTAMP_NTZ'2020-01-29 12:00:00' + make_dt_interval(0, x)",
-      "INTERVAL 1 MONTH"))
-
-  for ((name, time, tolerance) <- times) {
-    val file = name.replace(' ', '_')
-
-    def events = stored(
-      s"events_$file",
-      spark
-        .range(0, 40, 1, 1)
-        .selectExpr("id AS k", "id % 8 AS n", "'name ' || id AS s", "id * 2 + 60 AS x")
-        .selectExpr("k", "n", "s", s"$time AS t"))
-
-    def changes(format: String) = stored(
-      s"changes_${file}_$format",
-      spark
-        .range(0, 600, 1, 1)
-        .selectExpr("id AS y", "id % 40 AS k", "id * 7 % 200 AS x", "sha(string(id)) AS z")
-        .selectExpr("y", "k", s"$time AS at", "z"),
-      format)
-
-    test(
-      s"versions before the first and after the last time of a spine are not read: $name",
-      Slow(": date", "least ints", "timestamp", "_ntz")) {
-      for {
-        (direction, without, within) <- Seq(
-          ("backward", 1, 2),
-          ("forward", 1, 2),
-          ("nearest", 0, 2))
-        (limit, expected) <- Seq((null, without), (tolerance, within))
-      } withClue(s"$direction, within $limit: ") {
-        def joined(spine: DataFrame) =
-          asOf(spine, "t")(Versions(changes("parquet"), "at", direction, limit))
-        val df = joined(events.where("n = 3"))
-        whenOff(df)
-        df.collect()
-        assert(bounds(df) === expected, df.queryExecution.executedPlan)
-        // What a filter says is not computed again.
-        if (name == "date") {
-          val known = joined(events.where("n = 3 AND t > DATE'2020-01-01'"))
-          whenOff(known)
-          known.collect()
-          val isLowerKnown = direction == "forward" || limit != null
-          assert(bounds(known) === expected - (if (isLowerKnown) 1 else 0))
-        }
-      }
-    }
-
-    test(
-      s"sources accept the bounds of a spine without a first and a last time: $name",
-      Slow(": date", "least ints", "timestamp", "_ntz")) {
-      val cases = for {
-        format <- Seq("parquet", "orc")
-        isEmpty <- Seq(true, false)
-        ends <- Seq(
-          ("backward", null),
-          ("backward", tolerance),
-          ("forward", null),
-          ("forward", tolerance),
-          ("nearest", tolerance))
-      } yield ((format, ends), isEmpty)
-      for (((format, (direction, limit)), isEmpty) <- covering(cases))
-        withClue(s"$format, empty $isEmpty, $direction, within $limit: ") {
-          val spine =
-            if (isEmpty) events.where("n = 3 AND s = ''")
-            else events.where("n = 3").withColumn("t", expr("if(s = '', t, null)"))
-          val df = asOf(spine, "t")(Versions(changes(format), "at", direction, limit))
-          assert(df.where("y IS NOT NULL").collect().isEmpty)
-          assert(df.count() === (if (isEmpty) 0 else 5))
-          assert(bounds(df) > 0, df.queryExecution.executedPlan)
-        }
-    }
-  }
-
-  test("versions at the first times of a type are read", Slow) {
-    withSQLConf(
-      SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",
-      SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key -> "CORRECTED",
-      SQLConf.PARQUET_REBASE_MODE_IN_READ.key -> "CORRECTED") {
-      for {
-        (name, time, tolerance) <- Seq(
-          ("first_dates", "date_from_unix_date(int(x - 2147483648))", "150"),
-          (
-            "first_timestamps",
-            "timestamp_micros(x * 86400000000 + -9223372036854775808L)",
-            "INTERVAL 150 DAYS"))
-        events = stored(
-          s"events_$name",
-          spark
-            .range(0, 40, 1, 1)
-            .selectExpr("id AS k", "id % 8 AS n", "'name ' || id AS s", s"id * 40 AS x")
-            .selectExpr("k", "n", "s", s"$time AS t"))
-        changes = stored(
-          s"changes_$name",
-          spark
-            .range(0, 600, 1, 1)
-            .selectExpr("id AS y", "id % 40 AS k", "id * 7 % 1600 AS x")
-            .selectExpr("y", "k", s"$time AS at"))
-        direction <- Seq("backward", "forward", "nearest")
-        limit <- Seq(null, tolerance)
-      } withClue(s"$name, $direction, within $limit: ") {
-        val df = asOf(events.where("n = 3"), "t")(Versions(changes, "at", direction, limit))
-          .select("k", "y")
-        whenOff(df)
-        assert(df.where("y IS NOT NULL").count() > 0)
-      }
     }
   }
 
