@@ -42,8 +42,7 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
       SKEW_JOIN_SAMPLE_ROWS.key ->
         "Raise it if `auto` misses a hot key. Set it to 0 if planning must run no job."),
     "Bucketed tables" -> Seq(
-      BUCKET_ORDER.key -> "Set it to false only to compare plans.",
-      BUCKET_PRUNING.key -> "Set it to false only to compare plans."))
+      BUCKET_ORDER.key -> "Set it to false to read a table whose files are not sorted as it declares."))
 
   override protected def page(current: Option[String]): String = text
 

@@ -43,9 +43,6 @@ object BucketReason extends NodeReasons[BucketReason] {
     "Pruning is only safe if they do, so rows of a few files of each write are checked. Write the " +
       "table again if there are many writes: write_bucketed creates one file per bucket.")
 
-  val SwitchedOff =
-    reason("spark.skewext.bucket.pruning.enabled is false", "Set it to true for this query.")
-
   /** Why the definition of a table prunes nothing, if its files do not prove it. */
   def ofFiles(check: FileBuckets.Check): Option[Detailed] = check match {
     case FileBuckets.Proven => None

@@ -25,12 +25,12 @@ import org.apache.spark.util.collection.BitSet
  * than the rows that the negated predicate excludes.
  *
  * @param columns the bucket columns, in their order.
- * @param maxValues the most combinations of values.
+ * @param maxValues the most combinations of values, for which buckets are computed.
  */
 private[skewext] final class PossibleBuckets(
     columns: Seq[Attribute],
     numBuckets: Int,
-    maxValues: Int) {
+    maxValues: Int = 10000) {
   import PossibleBuckets._
 
   private val types = columns.map(_.dataType)

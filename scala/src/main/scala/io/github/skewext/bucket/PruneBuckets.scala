@@ -1,7 +1,7 @@
 package io.github.skewext.bucket
 
 import io.github.skewext.bucket.files.{BucketFiles, BucketedScan, StoredValues}
-import io.github.skewext.platform.{RuleGroup, SkewConf}
+import io.github.skewext.platform.RuleGroup
 
 import org.apache.spark.sql.catalyst.catalog.BucketSpec
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -28,25 +28,20 @@ object PruneBuckets extends Rule[SparkPlan] {
     }
 
   private def prune(scan: FileSourceScanExec, spec: BucketSpec): FileSourceScanExec = {
-    val found = if (!conf.getConf(SkewConf.BUCKET_PRUNING)) {
-      Left(BucketReason.SwitchedOff.given)
-    } else {
-      BucketedScan.hashedColumns(scan, spec) match {
-        case Some(columns) =>
-          val maxValues = conf.getConf(SkewConf.BUCKET_PRUNING_MAX_VALUES)
-          // The filters need not be exact here: a node above the scan checks them again, or they
-          // select files.
-          new PossibleBuckets(columns, spec.numBuckets, maxValues).of(scan.dataFilters)
-        case None if !StoredValues.ofFormat(scan) => Left(BucketReason.Format.given)
-        case None =>
-          // The scan reads every column that a filter uses.
-          val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)
-          if (open.size == spec.bucketColumnNames.size) {
-            Left(BucketReason.NoCondition.given)
-          } else {
-            Left(BucketReason.NotFixed(open.mkString(", ")))
-          }
-      }
+    val found = BucketedScan.hashedColumns(scan, spec) match {
+      case Some(columns) =>
+        // The filters need not be exact here: a node above the scan checks them again, or they
+        // select files.
+        new PossibleBuckets(columns, spec.numBuckets).of(scan.dataFilters)
+      case None if !StoredValues.ofFormat(scan) => Left(BucketReason.Format.given)
+      case None =>
+        // The scan reads every column that a filter uses.
+        val open = spec.bucketColumnNames.filter(BucketedScan.column(scan, _).isEmpty)
+        if (open.size == spec.bucketColumnNames.size) {
+          Left(BucketReason.NoCondition.given)
+        } else {
+          Left(BucketReason.NotFixed(open.mkString(", ")))
+        }
     }
     found.flatMap(restricted(scan, spec, _)) match {
       case Right(pruned) =>

@@ -108,10 +108,7 @@ object Doctor {
       Seq("shuffle.BulkExchanges"),
       Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key),
       why = _ => otherExchanges),
-    Part(
-      "bucket pruning",
-      Seq("bucket.PruneBuckets"),
-      bucketSettings :+ SkewConf.BUCKET_PRUNING.key),
+    Part("bucket pruning", Seq("bucket.PruneBuckets"), bucketSettings),
     Part(
       "order of sorted buckets",
       Seq("bucket.UseSortedFiles"),

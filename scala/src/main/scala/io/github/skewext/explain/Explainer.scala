@@ -4,6 +4,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import io.github.skewext.asof.RewriteSparkAsOfJoins
+import io.github.skewext.bucket.PruneBuckets
 import io.github.skewext.join.range.DropRangeHints
 import io.github.skewext.join.{JoinTypeName, MultiFullJoin}
 import io.github.skewext.latest.RewriteRowNumbers
@@ -58,6 +59,8 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
 
   private val outlines = new JoinOutlines(session, plansAgain = true)
 
+  private def pruningOff = outlines.off.orElse(Origins.whyExcluded(conf, PruneBuckets.ruleName))
+
   // Queries in commands. Spark plans them when the command runs.
   private var commandQueries = Seq.empty[QueryExecution]
 
@@ -70,7 +73,7 @@ private class Explainer(query: QueryExecution, plansCommands: Boolean) {
           asOfNotes ++ rowNumberNotes ++ rangeHintNotes,
         explained(found.joins),
         found.scans.zipWithIndex.map { case ((scan, place), i) =>
-          ExplainedScans.of(scan, place, i + 1, outlines.off)
+          ExplainedScans.of(scan, place, i + 1, pruningOff)
         })
     case Left(error) =>
       val note = s"The query could not be planned: ${firstLine(error)}"

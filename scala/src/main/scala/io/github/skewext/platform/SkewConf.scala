@@ -165,13 +165,6 @@ object SkewConf {
       "Spark's settings spark.sql.adaptive.skewJoin.* define a skewed partition, and " +
       "spark.sql.adaptive.advisoryPartitionSizeInBytes the size of a slice.")
 
-  val SKEW_MAX_SLICES = internal(
-    "spark.skewext.skew.maxSlices",
-    "Largest number of slices of one skewed partition. Each slice is one task, which reads " +
-      "the other inputs of the partition again.").intConf
-    .checkValue(_ >= 2, "With fewer than two slices there is no split.")
-    .createWithDefault(256)
-
   val SKEW_MAX_REREAD_FACTOR = setting(
     "spark.skewext.skew.maxRereadFactor",
     "Limit on the data that all tasks of a split partition read, as a multiple of the data " +
@@ -238,24 +231,6 @@ object SkewConf {
     "spark.skewext.bucket.order.enabled",
     "When true, joins, aggregates and windows on tables with sorted buckets use the order of their " +
       "files, where Spark would sort all rows, if every bucket has one file.")
-
-  val BUCKET_PRUNING = switch(
-    "spark.skewext.bucket.pruning.enabled",
-    "When true, filters on all bucket columns of a table prune its buckets, for any number of " +
-      "bucket columns. Stock Spark prunes only tables with one bucket column.")
-
-  val BUCKET_PRUNING_MAX_VALUES = internal(
-    "spark.skewext.bucket.pruning.maxValues",
-    "Largest number of combinations of values of the bucket columns for which buckets are " +
-      "pruned. With more, all buckets are read.").intConf
-    .checkValue(_ > 0, "At least one.")
-    .createWithDefault(10000)
-
-  val BUCKET_SKEW = internalSwitch(
-    "spark.skewext.bucket.skew.enabled",
-    "When true, several tasks of a join read a skewed bucket, by files and their row groups. " +
-      "spark.skewext.skew.enabled defines a skewed bucket as for shuffles. Sizes are file sizes, " +
-      "scaled to the columns that the query reads.")
 
   val UI_ENABLED = switch(
     "spark.skewext.ui.enabled",

@@ -144,7 +144,6 @@ class SplitStoragePartitionsSuite extends MergeTest with StoragePartitionsTest {
   test("joins stay whole by settings, below a group-by of the key, and without skew", Slow) {
     val df = fullJoin("k")(byKey: _*)
     for (off <- Seq(
-        SkewConf.BUCKET_SKEW.key -> "false",
         SkewConf.SKEW_ENABLED.key -> "false",
         SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false",
         SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD.key -> "1g"))

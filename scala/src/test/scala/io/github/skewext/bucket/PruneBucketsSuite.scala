@@ -51,10 +51,10 @@ class PruneBucketsSuite extends BucketScanTest {
       assert((scan.read, scan.buckets, scan.by) === ((1, Buckets, Seq("a", "b"))))
       assert(scan.why === "pruned by the filters" && scan.advice.isEmpty)
       val off = again(df)
-      withSQLConf(SkewConf.BUCKET_PRUNING.key -> "false") {
+      withSQLConf(SkewConf.EXCLUDED_RULES.key -> PruneBuckets.ruleName) {
         off.collect()
         assert(bucketsRead(off).size > 12)
-        assert(explained(off, "t").why.contains("pruning.enabled is false"))
+        assert(explained(off, "t").why === "the rule PruneBuckets is excluded by a setting")
       }
       withSQLConf(Off) {
         val off = again(df)
@@ -125,12 +125,12 @@ class PruneBucketsSuite extends BucketScanTest {
       val reasons = scansOf.map(_.why)
       assert(reasons.exists(_.contains(why)), s"$condition: $reasons")
     }
-    withSQLConf(SkewConf.BUCKET_PRUNING_MAX_VALUES.key -> "3") {
-      val df = where("a IN (1, 2) AND b IN ('b1', 'b2')")
-      checkAnswer(df)
-      assert(bucketsRead(df).size > 12)
-      assert(explained(df, "t").why.contains("too many values"))
-    }
+    val numbers = (1 to 101).mkString(", ")
+    val df =
+      where(s"a IN ($numbers) AND b IN ('b1', ${(1 to 100).map(n => s"'c$n'").mkString(", ")})")
+    checkAnswer(df)
+    assert(bucketsRead(df).size > 12)
+    assert(explained(df, "t").why.contains("too many values"))
   }
 
   test("buckets and joins by them: the scan keeps its partitions, and nothing is shuffled", Slow) {

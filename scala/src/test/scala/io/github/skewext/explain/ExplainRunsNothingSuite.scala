@@ -78,19 +78,16 @@ class ExplainRunsNothingSuite extends TechniqueTest {
       }
       // Of more than 32 partitions Spark itself lists the files by a job.
       skewed(2, 200).withColumn("p", col("k") % 6).write.partitionBy("p").saveAsTable("p0")
-      for (setting <- Seq(SkewConf.BUCKET_ORDER, SkewConf.BUCKET_PRUNING, SkewConf.BUCKET_SKEW))
-        withSQLConf(setting.key -> "true") {
-          checkSql("SELECT * FROM b0 FULL JOIN b1 USING (k) WHERE k IN (3, 5)")
-          checkSql("SELECT * FROM b0 JOIN b1 USING (k) WHERE b0.v0 > 3")
-          check(fullJoin("k")(spark.table("b0"), spark.table("b1"), skewed(2, 60)))
-          check(
-            multiJoin(
-              Seq(
-                spark.table("p0").drop("k").withColumnRenamed("p", "k"),
-                spark.table("b0").where("v0 = 3")),
-              Seq("k"),
-              roles = Seq("required", "required")))
-        }
+      checkSql("SELECT * FROM b0 FULL JOIN b1 USING (k) WHERE k IN (3, 5)")
+      checkSql("SELECT * FROM b0 JOIN b1 USING (k) WHERE b0.v0 > 3")
+      check(fullJoin("k")(spark.table("b0"), spark.table("b1"), skewed(2, 60)))
+      check(
+        multiJoin(
+          Seq(
+            spark.table("p0").drop("k").withColumnRenamed("p", "k"),
+            spark.table("b0").where("v0 = 3")),
+          Seq("k"),
+          roles = Seq("required", "required")))
     }
   }
 }

@@ -260,7 +260,6 @@ class SplitBucketsSuite extends SkewTest {
       checkWhole(query)
       assert(reasons(query) === Seq(reason))
     }
-    whole(SkewReason.BucketsOff, SkewConf.BUCKET_SKEW.key -> "false")
     whole(SkewReason.NotSkewed, Threshold -> "1m")
     whole(SkewReason.LittleGain, SkewConf.SKEW_MIN_GAIN.key -> "50")
     whole(SkewReason.TooMuchReread, SkewConf.SKEW_MAX_REREAD_FACTOR.key -> "1")

@@ -1,6 +1,5 @@
 package io.github.skewext.skew
 
-import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.SparkConf
@@ -59,7 +58,7 @@ trait SplitMemoryTest extends SkewTest {
 class SplitMemorySuite extends SplitMemoryTest {
 
   test("the rows that a piece keeps exceed the memory", Slow) {
-    withSQLConf(SkewConf.SKEW_MAX_SLICES.key -> "2") {
+    withSQLConf(Advisory -> "8m") {
       val large = wide(skewed(0, 150000, hot = 3), "s0")
       val join = check(Seq(large, others(1, 20000, 600), others(2, 20000, 700)), "required")
       assert(join.splits.pieces > 1 && join.splits.residuals === 0)

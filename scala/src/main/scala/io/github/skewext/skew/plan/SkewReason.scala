@@ -132,10 +132,6 @@ object SkewReason extends Reasons[SkewReason] {
     "Rows that are cached, or computed in another way, have no partitions that can be read in " +
       "parts. Repartition the input by the key, which shuffles it.")
 
-  val BucketsOff = reason(
-    "splits of bucketed tables are switched off",
-    "The session sets an internal setting to false. Remove it.")
-
   val InputNotDeterministic = reason(
     "an input is not deterministic: recomputing it may return different rows",
     "Between its shuffle and the join the input has rand(), first, a sum of floating-point " +

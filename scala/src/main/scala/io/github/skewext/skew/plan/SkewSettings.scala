@@ -45,11 +45,14 @@ case class SkewSettings(
 
 object SkewSettings {
 
+  /** Each slice of a partition is one task, which reads the other inputs of the partition again. */
+  private val MaxSlices = 256
+
   def of(conf: SQLConf): SkewSettings = SkewSettings(
     factor = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
     thresholdBytes = conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
     advisoryBytes = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES),
-    maxSlices = conf.getConf(SkewConf.SKEW_MAX_SLICES),
+    maxSlices = MaxSlices,
     maxRereadFactor = conf.getConf(SkewConf.SKEW_MAX_REREAD_FACTOR),
     minGain = conf.getConf(SkewConf.SKEW_MIN_GAIN),
     marking = conf.getConf(SkewConf.SKEW_MARKING))

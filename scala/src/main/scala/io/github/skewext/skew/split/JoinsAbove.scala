@@ -1,7 +1,7 @@
 package io.github.skewext.skew.split
 
 import io.github.skewext.facts.{BuiltinShuffledJoin, MadeOf}
-import io.github.skewext.platform.{LogicalLinks, SkewConf}
+import io.github.skewext.platform.LogicalLinks
 import io.github.skewext.skew.run.{SplitOperator, SplitReadSpecs}
 
 import org.apache.spark.sql.execution._
@@ -64,7 +64,7 @@ private[skewext] object JoinsAbove {
   }
 
   private def partitioned(plan: SparkPlan): Option[PartitionedInput] =
-    PartitionedInput.of(plan, SQLConf.get.getConf(SkewConf.BUCKET_SKEW)).toOption
+    PartitionedInput.of(plan).toOption
 
   /**
    * Whether the rereads stay within maxRereadFactor: every task of a split partition reads all rows

@@ -119,10 +119,8 @@ object PartitionedInput {
   /**
    * Finds the shuffles, buckets and storage partitions whose rows the plan combines partition by partition, or returns
    * the reason why there are none.
-   *
-   * @param buckets whether buckets and storage partitions may be read in slices.
    */
-  def of(plan: SparkPlan, buckets: Boolean): Either[SkewReason, PartitionedInput] = {
+  def of(plan: SparkPlan): Either[SkewReason, PartitionedInput] = {
     def find(node: SparkPlan, sliceable: Boolean): Either[SkewReason, Seq[PartitionSource]] =
       node match {
         case stage: ShuffleQueryStageExec if isSplittable(stage) =>
@@ -133,11 +131,9 @@ object PartitionedInput {
           if (ranges.size == specs.size) Right(Seq(ShuffleSource(node, stage, ranges, sliceable)))
           else Left(SkewReason.SplitBySpark)
         case scan: FileSourceScanExec if scan.bucketedScan =>
-          if (!buckets) Left(SkewReason.BucketsOff)
-          else BucketSource.of(scan, sliceable).map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
-        case aligned: AlignPartitionsExec =>
-          inStorage(StorageSource.of(aligned, sliceable), buckets)
-        case scan: BatchScanExec => inStorage(StorageSource.of(scan, sliceable), buckets)
+          single(BucketSource.of(scan, sliceable))
+        case aligned: AlignPartitionsExec => single(StorageSource.of(aligned, sliceable))
+        case scan: BatchScanExec => single(StorageSource.of(scan, sliceable))
         case MadeOf(parts) =>
           if (mayRunAgain(node)) {
             val found = parts.map(part => find(part.child, sliceable && part.linear))
@@ -158,11 +154,8 @@ object PartitionedInput {
     }
   }
 
-  private def inStorage(
-      source: => Option[PartitionSource],
-      isOn: Boolean): Either[SkewReason, Seq[PartitionSource]] =
-    if (isOn) source.map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
-    else Left(SkewReason.BucketsOff)
+  private def single(source: Option[PartitionSource]): Either[SkewReason, Seq[PartitionSource]] =
+    source.map(Seq(_)).toRight(SkewReason.InputNotPartitioned)
 
   /**
    * Every task of a split partition computes the rows again. It must get the same rows, and a MERGE

@@ -181,8 +181,7 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
     }
 
   private def partitionedInputs(joined: JoinedInputs): Either[SkewReason, Seq[PartitionedInput]] = {
-    val buckets = conf.getConf(SkewConf.BUCKET_SKEW)
-    val found = joined.inputs.map(i => PartitionedInput.of(i.plan, buckets))
+    val found = joined.inputs.map(i => PartitionedInput.of(i.plan))
     found.collectFirst { case Left(reason) => reason } match {
       case Some(reason) => Left(reason)
       case None =>
