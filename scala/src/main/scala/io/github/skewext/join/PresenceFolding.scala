@@ -1,32 +1,32 @@
 package io.github.skewext.join
 
-import scala.util.control.NonFatal
+import scala.util.Try
 
 import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.catalyst.optimizer.{BooleanSimplification, ConstantFolding, NullPropagation, SimplifyConditionals}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.types.BooleanType
 
-/** Simplifies expressions above a join for rows whose key an input has, or lacks. */
+/** Simplifies predicates above a join for rows whose key an input has, or lacks, by Spark's rules. */
 private[skewext] object PresenceFolding {
 
-  /**
-   * Simplifies an expression for rows whose key input `i` lacks: all columns of the input are null.
-   */
-  def whenAbsent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
+  /** Whether a predicate is not true for rows whose key input `i` lacks: its columns are null. */
+  def isFalseWhenAbsent(predicate: Expression, join: MultiFullJoin, i: Int): Boolean = {
     val own = AttributeSet(join.valueColumns(i))
-    // Evaluates also expressions that are not foldable, as Spark does to find predicates that
-    // reject nulls.
-    folded(e, _ => true) { case a: Attribute if own.contains(a) => Literal(null, a.dataType) }
+    isNeverTrue(predicate.transform {
+      case a: Attribute if own.contains(a) => Literal(null, a.dataType)
+    })
   }
 
   /**
-   * Simplifies an expression for rows whose key input `i` has. Constant columns of the input, such as
-   * a marker of presence, have their value. A column is not null if it is not null in the input. A
-   * key column is not null, either, if the join does not return the input's rows with a null key.
+   * Whether a predicate is not true for rows whose key input `i` has. Constant columns of the input,
+   * such as a marker of presence, have their value. A column is not null if it is not null in the
+   * input. A key column is not null, either, if the join does not return the input's rows with a null
+   * key.
    */
-  def whenPresent(e: Expression, join: MultiFullJoin, i: Int): Expression = {
+  def isFalseWhenPresent(predicate: Expression, join: MultiFullJoin, i: Int): Boolean = {
     lazy val known = join.children(i).constraints
     lazy val own = AttributeMap(join.valueColumns(i).map(a => a -> a))
     lazy val constant = constants(join, i)
@@ -37,11 +37,10 @@ private[skewext] object PresenceFolding {
         !c.nullable || known.contains(IsNotNull(c)) ||
           (j >= 0 && !InputRole.emitsNullKeys(join.roles, i)))
     }
-    folded(e, _.foldable) {
+    isNeverTrue(predicate.transform {
       case a: Attribute if constant.contains(a) => constant(a)
-      case IsNull(a: Attribute) if neverNull(a) => Literal.FalseLiteral
-      case IsNotNull(a: Attribute) if neverNull(a) => Literal.TrueLiteral
-    }
+      case a: Attribute if a.nullable && neverNull(a) => a.withNullability(false)
+    })
   }
 
   /**
@@ -56,62 +55,22 @@ private[skewext] object PresenceFolding {
     })
   }
 
-  /** Whether a predicate is false or null for all values of its columns. */
-  def neverTrue(predicate: Expression): Boolean = predicate match {
+  /** Each rule may simplify what another one has made constant. */
+  private val rules =
+    Seq
+      .fill(3)(Seq(NullPropagation, ConstantFolding, BooleanSimplification, SimplifyConditionals))
+      .flatten
+
+  /** Not if its evaluation fails, as the query may never evaluate it. */
+  private def isNeverTrue(predicate: Expression): Boolean = Try {
+    val plan: LogicalPlan = Filter(predicate, LocalRelation(predicate.references.toSeq))
+    rules.foldLeft(plan)((simpler, rule) => rule(simpler))
+  }.toOption.exists(_.expressions.forall(isFalseOrNull))
+
+  private def isFalseOrNull(predicate: Expression): Boolean = predicate match {
     case Literal(value, BooleanType) => value != true
-    case And(left, right) => neverTrue(left) || neverTrue(right)
-    case Or(left, right) => neverTrue(left) && neverTrue(right)
+    case And(left, right) => isFalseOrNull(left) || isFalseOrNull(right)
+    case Or(left, right) => isFalseOrNull(left) && isFalseOrNull(right)
     case _ => false
-  }
-
-  private def folded(e: Expression, computed: Expression => Boolean)(
-      known: PartialFunction[Expression, Expression]): Expression =
-    e.transformUp { case node =>
-      simplified(known.applyOrElse(node, identity[Expression])) match {
-        case constant if isConstant(constant) && computed(constant) => evaluated(constant)
-        case other => other
-      }
-    }
-
-  private def isConstant(e: Expression): Boolean =
-    e.deterministic && e.children.nonEmpty && e.children.forall(_.isInstanceOf[Literal])
-
-  private def simplified(e: Expression): Expression = e match {
-    case If(Literal(condition, BooleanType), yes, no) => if (condition == true) yes else no
-    case c: CaseWhen =>
-      val possible = c.branches.filterNot(b => neverTrue(b._1))
-      if (possible.isEmpty) c.elseValue.getOrElse(Literal(null, c.dataType))
-      else if (possible.head._1 == Literal.TrueLiteral) possible.head._2
-      else c
-    case c: Coalesce =>
-      val possible = c.children.filterNot(isNull)
-      if (possible.isEmpty) Literal(null, c.dataType)
-      else if (possible.size == 1 || possible.head.isInstanceOf[Literal]) possible.head
-      else c
-    case And(Literal.TrueLiteral, other) => other
-    case And(other, Literal.TrueLiteral) => other
-    case Or(Literal.FalseLiteral, other) => other
-    case Or(other, Literal.FalseLiteral) => other
-    case strict
-        if strict.deterministic && strict.children.exists(isNull) &&
-          SparkShims.isNullIntolerant(strict) =>
-      Literal(null, strict.dataType)
-    case other => other
-  }
-
-  private def isNull(e: Expression): Boolean = e match {
-    case Literal(value, _) => value == null
-    case _ => false
-  }
-
-  private def evaluated(e: Expression): Expression = e match {
-    case _: Unevaluable => e
-    case _ =>
-      // If the evaluation fails, the expression stays. The query may never evaluate it.
-      try {
-        Literal(e.eval(), e.dataType)
-      } catch {
-        case NonFatal(_) => e
-      }
   }
 }

@@ -2,7 +2,7 @@ package io.github.skewext.join.optimizer
 
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
 import io.github.skewext.join.MultiFullJoin
-import io.github.skewext.join.PresenceFolding.{neverTrue, whenAbsent, whenPresent}
+import io.github.skewext.join.PresenceFolding.{isFalseWhenAbsent, isFalseWhenPresent}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan, Project}
@@ -54,8 +54,8 @@ object NarrowRoles extends Rule[LogicalPlan] with PredicateHelper {
           val own = AttributeSet(join.valueColumns(i))
           def readsOwn(p: Expression): Boolean = p.references.exists(own.contains)
           if (join.roles(i) != Optional) join.roles(i)
-          else if (known.exists(p => readsOwn(p) && neverTrue(whenAbsent(p, join, i)))) Required
-          else if (asked.exists(p => readsOwn(p) && neverTrue(whenPresent(p, join, i)))) Excluded
+          else if (known.exists(p => readsOwn(p) && isFalseWhenAbsent(p, join, i))) Required
+          else if (asked.exists(p => readsOwn(p) && isFalseWhenPresent(p, join, i))) Excluded
           else Optional
         }
         if (roles == join.roles) filter
