@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, P
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 import org.apache.spark.sql.types.LongType
 
@@ -152,7 +151,6 @@ private[skewext] class ExplainedInputs(
           .filterNot(value => value.isEmpty || value == "[]")
           .map(value => s"$what: $value")
       } ++ FileOrderReason.of(scan).map(reason => s"order of its files not used, as ${reason.text}")
-    case scan: BatchScanExec => ExplainedBatchScans.of(scan)
     case aligned: AlignPartitionsExec =>
       Seq(s"partitions of the storage, by ${aligned.by}: ${aligned.values.size}, without a shuffle")
     case _: SortedFilesExec => Seq("in the order of its files, without a sort")
