@@ -3,7 +3,7 @@ package io.github.skewext
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.{Collections, WeakHashMap}
 
-import io.github.skewext.asof.{BoundAsOfTimes, MergeAsOfJoins, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
+import io.github.skewext.asof.{BoundAsOfTimes, PruneAsOfInputs, PushAsOfPredicates, RewriteSparkAsOfJoins, SelectAsOfColumns}
 import io.github.skewext.bucket.{BucketedScanRules, PruneBuckets, ShuffleWrongBuckets, UseSortedFiles}
 import io.github.skewext.disjunction.RewriteOrJoins
 import io.github.skewext.explain.Doctor
@@ -130,7 +130,6 @@ object SkewExtensions {
       linked(DropUnusedInputs),
       linked(PruneNestedColumns),
       linked(PushThroughSaltKeys),
-      linked(MergeAsOfJoins),
       linked(PushAsOfPredicates),
       linked(BoundAsOfTimes),
       linked(PruneAsOfInputs))

@@ -106,9 +106,6 @@ class AsOfBroadcastSuite extends AsOfTest with StoredTables {
       }
       val hinted = joined(how, events, broadcast(large), broadcast(b))
       assert(isBroadcast(hinted) && exchanges(hinted).isEmpty)
-      // A chain of two becomes one operator, with the hints of both.
-      val chain = joined(how, joined(how, events, broadcast(a)), broadcast(b))
-      assert(isBroadcast(chain) && exchanges(chain).isEmpty)
     }
   }
 

@@ -387,17 +387,6 @@ class AsOfJoinSuite extends AsOfTables {
       ofInner.collect().toSeq,
       ofLeft.where("id2 IS NOT NULL").collect().toSeq,
       "a left join")
-    // Chains are one operator as before.
-    val others = rows(3, 40, 4, Hours, "ct")
-    val chain = asOf(ofInner, "t", "inner")(Versions(others, "ct", "forward"))
-    assert(join(chain).children.size === 3)
-    assertSameRows(
-      chain.collect().toSeq,
-      asOf(ofLeft, "t")(Versions(others, "ct", "forward"))
-        .where("id2 IS NOT NULL AND id3 IS NOT NULL")
-        .collect()
-        .toSeq,
-      "left joins")
   }
 
   test("a limit above a left join limits the spine") {
@@ -413,13 +402,6 @@ class AsOfJoinSuite extends AsOfTables {
       val rows = some.collect()
       assert(rows.length === 7 && rows.toSet.subsetOf(all))
     }
-    // Chains are one operator as before.
-    val others = rows(3, 40, 4, Hours, "ct")
-    val chain = asOf(asOf(spine, "t")(Versions(versions, "bt")), "t")(Versions(others, "ct"))
-    val someOfChain = chain.limit(7)
-    assert(limits(someOfChain) === Seq(true, false, false))
-    val rowsOfChain = someOfChain.collect()
-    assert(rowsOfChain.length === 7 && rowsOfChain.toSet.subsetOf(chain.collect().toSet))
     val filtered = asOf(spine, "t")(Versions(versions, "bt")).where("id2 > 3").limit(7)
     assert(limits(filtered) === Seq(false, false))
     assert(filtered.collect().length === 7)

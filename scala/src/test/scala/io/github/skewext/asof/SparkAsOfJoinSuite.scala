@@ -184,7 +184,7 @@ class SparkAsOfJoinSuite extends AsOfTest {
     }
   }
 
-  test("merges a chain by one key and time into one operator", Slow) {
+  test("a chain by one key shuffles the spine once", Slow) {
     def chain(how: String) = {
       val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"), how)
         .select(col("t"), col("k"), (col("a") + 1).as("b"), col("v1"))
@@ -197,15 +197,11 @@ class SparkAsOfJoinSuite extends AsOfTest {
         tolerance = "9L",
         direction = "forward")
     }
-    Seq("left", "inner").foreach(how => check(1)(chain(how)))
-    assert(
-      explained(chain("left")).joins.map(_.origin.text) === Seq(
-        "Spark's as-of joins became one operator"))
-    // The second table is compared with a time of the first one.
-    check(2) {
-      val first = sparks(spine("?"), versions(1, "?", 0), "t" -> "t1", col("k") === col("k1"))
-        .drop("m1")
-      sparks(first, versions(2, "?", 0).drop("m2"), "t1" -> "t2", col("k") === col("k2"))
+    withSQLConf(SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> "-1") {
+      Seq("left", "inner").foreach { how =>
+        check(2)(chain(how))
+        assert(exchanges(chain(how)).size === 3)
+      }
     }
   }
 
@@ -243,14 +239,6 @@ class SparkAsOfJoinSuite extends AsOfTest {
         col("k") === col("k1"),
         exact = false)
     }
-  }
-
-  test("merges calls of asof_join by one key and time") {
-    val first =
-      asOf(spine("?"), "t")(Versions(versions(1, "?", 0).drop("m1"), "t1", keys = Seq("k1")))
-    val both = asOf(first, "t")(Versions(versions(2, "?", 1), "t2", keys = Seq("k2"), ties = Nil))
-    both.collect()
-    assert(joins(both).size === 1, both.queryExecution)
   }
 
   test("keys that may fail, below LATERAL and in a common table expression", Slow) {
