@@ -36,11 +36,8 @@ object SettingsDoc extends GeneratedPage("the settings in SkewConf") {
         "Raise it if `explain` says that a split would read more than it allows.",
       SKEW_OUTPUT_MODE.key ->
         "Set `all` if tasks of Spark's own joins read as much as others and still take much longer."),
-    "Techniques of skew_join" -> Seq(
-      SKEW_JOIN_MAX_BROADCAST.key ->
-        "Raise it if `explain` says that a side is too large, and driver and executors have the memory.",
-      SKEW_JOIN_SAMPLE_ROWS.key ->
-        "Raise it if `auto` misses a hot key. Set it to 0 if planning must run no job."),
+    "Techniques of skew_join" -> Seq(SKEW_JOIN_MAX_BROADCAST.key ->
+      "Raise it if `explain` says that a side is too large, and driver and executors have the memory."),
     "Bucketed tables" -> Seq(
       BUCKET_ORDER.key -> "Set it to false to read a table whose files are not sorted as it declares."))
 

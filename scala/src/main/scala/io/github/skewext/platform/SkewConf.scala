@@ -216,17 +216,6 @@ object SkewConf {
     .checkValue(_ > 0, "At least one byte.")
     .createWithDefaultString("256MB")
 
-  val SKEW_JOIN_SAMPLE_ROWS = setting(
-    "spark.skewext.skewJoin.sampleRows",
-    "Number of rows of a side that skew_join samples with technique=\"auto\" to find hot " +
-      "keys, in a small job. It samples only if partitions cannot be split at run time and " +
-      "neither side is small enough to broadcast, and only tables and files, with or without " +
-      "filters. The sample contains the first rows of up to eight partitions. A larger " +
-      "number finds more hot keys and takes longer. A hint never samples. 0 disables " +
-      "sampling.").intConf
-    .checkValue(_ >= 0, "The number of rows must not be negative.")
-    .createWithDefault(100000)
-
   val BUCKET_ORDER = switch(
     "spark.skewext.bucket.order.enabled",
     "When true, joins, aggregates and windows on tables with sorted buckets use the order of their " +

@@ -3,7 +3,6 @@ package io.github.skewext.profile
 import io.github.skewext.inputs.{BatchInputs, KeyColumn, KeyTypes}
 import io.github.skewext.platform.StageName
 
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
@@ -55,38 +54,6 @@ private[skewext] final class KeyPass(
     else KeyProfile.fromBytes(merged)
   }
 
-  /**
-   * Computes a profile of at most `maxRows` rows: the first rows of a few partitions that are
-   * spread evenly over the input.
-   *
-   * @return the profile, and whether it covers all rows.
-   */
-  def sample(numPartitions: Int, sketchSize: Int, maxRows: Int): (KeyProfile, Boolean) = {
-    val query = reading(wholeRows = false)
-    val profiling =
-      KeyProfiling(columns(query.analyzed.output), None, numPartitions, sketchSize, Array.empty)
-    StageName.named(session.sparkContext, KeyPass.Name) {
-      SQLExecution.withNewExecutionId(query, Some(KeyPass.Name)) {
-        val rows = query.toRdd
-        val all = rows.getNumPartitions
-        val some = math.min(all, KeyPass.SampledPartitions)
-        val most = math.max(1, maxRows / math.max(1, some))
-        val seen = session.sparkContext.runJob(
-          rows,
-          (ofTask: Iterator[InternalRow]) => {
-            val profile = profiling.profile(ofTask.take(most))
-            (profile.toBytes, profile.numRows < most)
-          },
-          (0 until some).map(n => (n.toLong * all / some).toInt))
-        val none = KeyProfile.empty(numPartitions, sketchSize, withBytes = false, asked = 0)
-        val merged = seen.foldLeft(none) { case (sum, (bytes, _)) =>
-          sum.merge(KeyProfile.fromBytes(bytes))
-        }
-        (merged, some == all && seen.forall(_._2))
-      }
-    }
-  }
-
   /** A query of the whole rows, or of their keys only. */
   private def reading(wholeRows: Boolean): QueryExecution = {
     val read =
@@ -103,9 +70,6 @@ private[skewext] object KeyPass {
 
   /** The name of its stages and queries. */
   val Name = "skew_report"
-
-  /** The number of partitions in a sample. */
-  private val SampledPartitions = 8
 
   /** The passes over one DataFrame, or over two whose keys are compared as in a join of them. */
   def over(

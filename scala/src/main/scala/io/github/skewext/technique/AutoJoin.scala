@@ -1,9 +1,7 @@
 package io.github.skewext.technique
 
-import io.github.skewext.platform.{Guard, SkewConf}
-import io.github.skewext.profile.FrequentKeys
 import io.github.skewext.technique.TechniqueReason.Detailed
-import io.github.skewext.technique.hint.{HotKey, TechniqueOptions}
+import io.github.skewext.technique.hint.TechniqueOptions
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -12,8 +10,8 @@ import org.apache.spark.sql.execution.{ExternalRDD, LogicalRDD}
 /**
  * Chooses a technique by the join type and by the estimated sizes of the sides in memory. A small
  * side is broadcast. Otherwise skewed partitions are split at run time. If the session does not
- * split partitions, hot keys are salted; `skew_join` then samples rows of tables and files to find
- * them. The plan describes the choice and the figures behind it.
+ * split partitions, given hot keys are salted. The plan describes the choice and the figures behind
+ * it.
  */
 object AutoJoin extends SkewTechnique {
 
@@ -30,26 +28,6 @@ object AutoJoin extends SkewTechnique {
   /** The limit for such a side, as a multiple of Spark's broadcast threshold. */
   private val AboveSparksLimit = 8
 
-  override def prepared(request: TechniqueRequest): TechniqueOptions = {
-    val given = preparedForHint(request)
-    val state = request.session.sessionState
-    val rows = state.conf.getConf(SkewConf.SKEW_JOIN_SAMPLE_ROWS)
-    if (given.hotKeys.isDefined || rows == 0 || AdaptiveJoin.isOn(request.session)) {
-      given
-    } else {
-      // Alone, a side may have rows that the query does not read, and whose key fails in ANSI mode.
-      Guard.protect("sampling rows for hot keys", given) {
-        def optimized(side: LogicalPlan) = state.executePlan(side).optimizedPlan
-        val join = request.join
-        val asPlanned =
-          request.copy(join = join.copy(left = optimized(join.left), right = optimized(join.right)))
-        if (broadcasts(asPlanned).nonEmpty) given
-        else given.copy(hotKeys = lookedAt(asPlanned, rows))
-      }
-    }
-  }
-
-  /** Samples no rows. */
   override def preparedForHint(request: TechniqueRequest): TechniqueOptions =
     SaltedJoin.preparedForHint(request)
 
@@ -74,13 +52,9 @@ object AutoJoin extends SkewTechnique {
 
   private def candidates(request: TechniqueRequest): Seq[Candidate] = {
     val hot = request.options.hotKeys.getOrElse(Nil)
-    val salted = if (hot.isEmpty) {
-      Nil
-    } else {
-      val options = TechniqueOptions(hotKeys = Some(hot))
-      val from = if (hot.exists(_.share.isDefined)) "found in a sample of the rows" else "given"
-      Seq(Candidate(SaltedJoin, options, s"hot keys are $from"))
-    }
+    val salted =
+      if (hot.isEmpty) Nil
+      else Seq(Candidate(SaltedJoin, TechniqueOptions(hotKeys = Some(hot)), "hot keys are given"))
     def other(technique: SkewTechnique, why: String) =
       Candidate(technique, TechniqueOptions(), why)
     val shuffled = if (AdaptiveJoin.isOn(request.session)) {
@@ -143,39 +117,10 @@ object AutoJoin extends SkewTechnique {
     else None
   }
 
-  /**
-   * The keys of a sample that have more rows than an average partition. None if neither side can be
-   * sampled.
-   */
-  private def lookedAt(request: TechniqueRequest, rows: Int): Option[Seq[HotKey]] = {
-    val tables = Seq[BuildSide](BuildLeft, BuildRight).filter(side => isTable(request.plan(side)))
-    if (tables.isEmpty) {
-      None
-    } else {
-      val average = 1.0 / request.numPartitions
-      val seen = FrequentKeys.sampled(
-        request.session,
-        tables.map(request.plan),
-        tables.map(request.keys),
-        average,
-        rows,
-        i => request.estimatedRowsOf(tables(i)))
-      val others = Seq(BuildLeft, BuildRight).filterNot(tables.contains)
-      val numRows = seen.rows.map(_.toDouble).sum + others.map(request.estimatedRowsOf).sum
-      val counted = seen.keys.map { case (key, counts) =>
-        key -> Seq(BuildLeft, BuildRight).map(tables.zip(counts).toMap.getOrElse(_, 0.0))
-      }
-      Some(HotKey.above(average, numRows, counted))
-    }
-  }
-
   private def figures(request: TechniqueRequest): String = {
     val sides = Seq(BuildLeft, BuildRight).map(BroadcastSide.described(request, _))
     val hot = request.options.hotKeys.map { keys =>
-      val most = keys.flatMap(_.share)
-      val share =
-        if (most.isEmpty) "" else f", the most frequent with ${100 * most.max}%.0f %% of all rows"
-      s"${keys.size} hot key${if (keys.size == 1) "" else "s"}$share"
+      s"${keys.size} hot key${if (keys.size == 1) "" else "s"}"
     }
     (sides ++ hot).mkString(", ")
   }

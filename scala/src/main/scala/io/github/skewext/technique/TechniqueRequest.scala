@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
 
 /**
@@ -86,13 +85,6 @@ case class TechniqueRequest(
 
   /** The optimizer's estimate of the size of a side, in bytes. */
   def sizeOf(side: BuildSide): BigInt = plan(side).stats.sizeInBytes
-
-  /** The number of rows of a side, from statistics or else from its size. */
-  def estimatedRowsOf(side: BuildSide): Double = {
-    val stats = plan(side).stats
-    def bySize = stats.sizeInBytes / EstimationUtils.getSizePerRow(plan(side).output).max(1)
-    stats.rowCount.getOrElse(bySize).toDouble
-  }
 
   /**
    * The join that a hint of Spark requests, if Spark supports it. Such a hint precedes a technique.
