@@ -17,9 +17,7 @@ _DESCRIPTION, MOST_STAGES = 60, 4
 _HEADER = ["stage", "tasks", "slowest", "median", "times", "it read", "median", "its rows"]
 
 
-def page_of(
-    report: QueryFigures, gains: Sequence[str], command: str, advice: Sequence[str]
-) -> Page:
+def page_of(report: QueryFigures, gains: Sequence[str], command: str) -> Page:
     """Put the page together."""
     description = " ".join(report.description.split())
     if len(description) > _DESCRIPTION:
@@ -31,7 +29,7 @@ def page_of(
         "Stages with joins",
         [*_HEADER, "spilled", "on disk", "rows out"],
         [_row(stage) for stage in report.stages],
-        advice,
+        report.advice,
         [chart_of(s) for s in sorted(slowest[:MOST_STAGES], key=lambda stage: stage.stage)],
         gains,
         command,

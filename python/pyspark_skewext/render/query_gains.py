@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark_skewext._jar import jar_path
 from pyspark_skewext._jvm import EXTENSION, EXTENSIONS
-from pyspark_skewext.render.query_advice import limits_of_splits
 from pyspark_skewext.render.values import bytes_shown, join_shown, seconds
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _earlier(report: QueryFigures, join: JoinWork) -> float:
         or not stage.is_slow
         or not any(each.shuffled for each in join.inputs)
         or any(each.split is not None for each in stage.joins)
-        or limits_of_splits(report.settings, stage)
+        or stage.is_below_thresholds
     ):
         return 0.0
     return stage.slowest.seconds - stage.median.seconds

@@ -14,7 +14,6 @@ from pyspark_skewext._errors import value_error
 from pyspark_skewext._validate import check_progress, check_type
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.query import page_of
-from pyspark_skewext.render.query_advice import advise
 from pyspark_skewext.render.query_gains import JoinGain, command_of, gains_of, gains_shown
 from pyspark_skewext.render.shown import Report
 from pyspark_skewext.results.query import QueryFigures
@@ -39,6 +38,8 @@ class QueryReport(Report, QueryFigures):
         The sum of the times of the tasks in its other stages.
     explained
         A line for each join that the extension has planned, or left to Spark for a reason.
+    advice
+        Changes that make the query faster, as sentences: the same as in Spark's UI.
     settings
         Its settings, as far as the advice depends on them.
     queries
@@ -49,12 +50,7 @@ class QueryReport(Report, QueryFigures):
         The application, and the path of its event log if the report is of one.
     """
 
-    _derived = ("advice", "gains", "command")
-
-    @property
-    def advice(self) -> list[str]:
-        """Changes that make the query faster, as sentences."""
-        return advise(self, bool(self.gains))
+    _derived = ("gains", "command")
 
     @property
     def gains(self) -> list[JoinGain]:
@@ -67,7 +63,7 @@ class QueryReport(Report, QueryFigures):
         return command_of(self)
 
     def _page(self) -> Page:
-        return page_of(self, gains_shown(self, self.gains), self.command, self.advice)
+        return page_of(self, gains_shown(self, self.gains), self.command)
 
 
 def query_report(

@@ -77,7 +77,8 @@ class JoinStage:
     successful tasks. `partition` and `host` are those of the slowest one. `task_seconds` begins
     with the slowest task; Spark may keep fewer than all `tasks`. The first `uneven_tasks` of them
     took much longer than the median. `verdict` judges them; None if there are none. A stage
-    `is_slow` if even tasks would save enough time for a change.
+    `is_slow` if even tasks would save enough time for a change. It `is_below_thresholds` if
+    settings keep adaptive execution from splitting its largest partition.
     """
 
     stage: int
@@ -93,6 +94,7 @@ class JoinStage:
     uneven_tasks: int
     is_slow: bool
     verdict: str | None
+    is_below_thresholds: bool
     task_seconds: tuple[float, ...]
     _derived = ("times",)
 
@@ -195,11 +197,6 @@ class Settings:
     skewed_factor: float
     advisory_bytes: int
 
-    @property
-    def skewext_splits(self) -> bool:
-        """Whether the extension splits skewed joins."""
-        return self.skewext_loaded and not self.switched_off
-
 
 @dataclass(frozen=True)
 class QueryFigures:
@@ -213,6 +210,7 @@ class QueryFigures:
     stages: list[JoinStage]
     other_seconds: float
     explained: list[str]
+    advice: list[str]
     settings: Settings
     queries: list[QuerySummary]
     join_work: list[JoinWork]

@@ -32,6 +32,9 @@ private[skewext] case class ExecutedJoin(
     advice: Option[String],
     metrics: Seq[(String, Either[String, Long])]) {
 
+  /** For example, `SplitJoin on k`. */
+  def named: String = name + keys.fold("")(_.mkString(" on ", ", ", ""))
+
   /** Whether it joins partitions of all sides by its keys. Skewed ones can be split. */
   def joinsPartitions: Boolean =
     ExecutedJoin.Names(name) || name == "SortMergeJoin" || name == "ShuffledHashJoin"

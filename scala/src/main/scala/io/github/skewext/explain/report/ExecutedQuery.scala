@@ -38,6 +38,10 @@ private[skewext] class ExecutedQuery(
     StageTasks.of(status, stage).map(_ -> joins.map(join(_)))
   }
 
+  val settings: QuerySettings = QuerySettings.of(status, query)
+
+  def advice: TaskAdvice = new TaskAdvice(stages, numJoins, settings)
+
   /** Of each stage, read once from Spark's store. */
   private lazy val attempts = query.stages.map(stage => stage -> status.attempts(stage)).toMap
 

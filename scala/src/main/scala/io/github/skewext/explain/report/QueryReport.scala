@@ -1,15 +1,10 @@
 package io.github.skewext.explain.report
 
-import scala.util.Try
-
 import io.github.skewext.explain.{ExplainedSkew, ExplanationJson, ExplanationText, Json, PlannedJoin}
-import io.github.skewext.platform.{LoadedExtension, SkewConf}
 import io.github.skewext.profile.KeyPass
-import io.github.skewext.skew.plan.SkewSettings
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.execution.{CommandResultExec, SparkPlan}
-import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
 import org.apache.spark.sql.skewext.{EventLog, QueryStatus, QuerySummary, SqlInternals}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
@@ -126,7 +121,8 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
         "join_work" -> ran.joinWork.map(of(_)),
         "stage_work" -> ran.stageWork.map(of(_)),
         "explained" -> ExplanationText.summary(explained),
-        "settings" -> settings,
+        "advice" -> ran.advice.sentences,
+        "settings" -> Json.tree(ran.settings).snakizeKeys,
         "queries" -> queries.filter(_.completed.isDefined).map(of(_))))
   }
 
@@ -147,6 +143,7 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
       "uneven_tasks" -> stage.uneven,
       "is_slow" -> stage.isSlow,
       "verdict" -> stage.verdict,
+      "is_below_thresholds" -> TaskAdvice.limits(stage, ran.settings).isDefined,
       "run_ms" -> stage.ran.map(_.run))
   }
 
@@ -194,27 +191,4 @@ private class QueryReport(status: QueryStatus, id: Long, queries: Seq[QuerySumma
     "description" -> query.description,
     "milliseconds" -> durationOf(query),
     "joins" -> query.joins)
-
-  /** The settings of the query on which advice depends. */
-  private def settings: Map[String, Any] = {
-    val conf = new SQLConf
-    val given = status.properties ++ Option(query.modifiedConfigs).getOrElse(Map.empty)
-    // A setting of another version may have a value that is invalid in this one.
-    given.foreach { case (key, value) => Try(conf.setConfString(key, value)) }
-    val loaded = given
-      .get(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key)
-      .exists(_.split(",").map(_.trim).contains(LoadedExtension.className))
-    val off = (SQLConf.ADAPTIVE_EXECUTION_ENABLED +: SkewConf.splitSwitches)
-      .filterNot(conf.getConf(_))
-      .map(_.key)
-    val skew = SkewSettings.of(conf)
-    Json.fields(
-      "skewext_loaded" -> loaded,
-      "extensions" -> given.getOrElse(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key, ""),
-      "switched_off" -> off,
-      "shuffle_partitions" -> conf.numShufflePartitions,
-      "skewed_bytes" -> skew.thresholdBytes,
-      "skewed_factor" -> skew.factor,
-      "advisory_bytes" -> skew.advisoryBytes)
-  }
 }

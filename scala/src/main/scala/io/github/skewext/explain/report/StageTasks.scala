@@ -17,7 +17,14 @@ private[skewext] case class ExecutedTask(
     inputBytes: Long,
     inputRows: Long,
     memorySpilled: Long,
-    diskSpilled: Long)
+    diskSpilled: Long) {
+
+  /** All bytes that it read. */
+  def readBytes: Long = shuffleBytes + inputBytes
+
+  /** All rows that it read. */
+  def readRows: Long = shuffleRows + inputRows
+}
 
 private[skewext] object ExecutedTask {
 
@@ -85,7 +92,8 @@ private[skewext] case class StageTasks(
     else if (isSlow) Some(s"uneven: ${UiFormats.duration(excess)} to win")
     else Some(s"uneven, but only ${UiFormats.duration(excess)} to win")
 
-  private def excess: Long = ran.head.run - median(_.run).toLong
+  /** The milliseconds that even tasks would save. */
+  private[report] def excess: Long = ran.head.run - median(_.run).toLong
 }
 
 private[skewext] object StageTasks {

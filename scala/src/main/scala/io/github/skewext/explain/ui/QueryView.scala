@@ -2,7 +2,7 @@ package io.github.skewext.explain.ui
 
 import scala.xml.{Node, NodeSeq}
 
-import io.github.skewext.explain.report.{ExecutedJoin, ExecutedQuery, StageTasks}
+import io.github.skewext.explain.report.{ExecutedJoin, ExecutedQuery, StageTasks, TaskAdvice}
 import io.github.skewext.explain.{ExplainedInput, ExplainedJoin, ExplainedScan, ExplainedSkew, Explanation, ExplanationText, Place}
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
@@ -25,7 +25,7 @@ object QueryView {
     val ran = query.map(new ExecutedQuery(status, _, explanation.joins))
     <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
-      {ran.fold[NodeSeq](NodeSeq.Empty)(executed => QueryVerdict(id, executed.stages))}
+      {ran.fold[NodeSeq](NodeSeq.Empty)(executed => verdict(id, executed))}
       {explanation.notes.map(note => <p>{note}</p>)}
       {explanation.joins.map(join(_))}
       {if (explanation.scans.isEmpty) Nil else scans(explanation.scans)}
@@ -43,6 +43,26 @@ object QueryView {
       submitted {UiFormats.time(query.submissionTime)}{took}{failed}
     </p>
   }
+
+  /** Whether the tasks of its joins are even, and what to do if they are not. */
+  private def verdict(id: Long, ran: ExecutedQuery): NodeSeq =
+    if (ran.stages.isEmpty) NodeSeq.Empty else verdict(id, ran.advice)
+
+  private[ui] def verdict(id: Long, advice: TaskAdvice): Node = {
+    val isCalm = advice.problems.isEmpty
+    <div class={s"alert alert-${if (isCalm) "success" else "warning"}"}>
+      {advice.sentences.map(sentence => <div class="mb-2">{sentence}</div>)}
+      {if (isCalm) NodeSeq.Empty else command(id)}
+    </div>
+  }
+
+  /** A user of spark-submit has no session in which to call a function. */
+  private def command(id: Long): Node =
+    <div>
+      <code>python -m pyspark_skewext report EVENTLOG --query {id}</code> prints a report with
+      this advice from the event log of this application. In its session,
+      <code>skewext.query_report({id})</code> returns the same.
+    </div>
 
   private def join(join: ExplainedJoin): Node = {
     <div>
@@ -116,13 +136,11 @@ object QueryView {
       <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
 
-  /** For example, `keys before SplitJoin by k, split 1 partition in 4 pieces`. */
-  private[ui] def named(tasks: StageTasks, joins: Seq[ExecutedJoin]): String =
-    (if (tasks.prepares) "keys before " else "") + joins.map(named(_)).mkString(", ")
-
-  private def named(join: ExecutedJoin): String =
-    join.name + join.keys.fold("")(_.mkString(" by ", ", ", "")) +
-      join.split.fold("")(how => s", split $how")
+  /** For example, `keys before SplitJoin on k, split 1 partition in 4 pieces`. */
+  private def named(tasks: StageTasks, joins: Seq[ExecutedJoin]): String = {
+    val listed = joins.map(join => join.named + join.split.fold("")(how => s", split $how"))
+    (if (tasks.prepares) "keys before " else "") + listed.mkString(", ")
+  }
 
   private def place(place: String): String =
     if (place == Place.Query) "" else s" (in a $place)"

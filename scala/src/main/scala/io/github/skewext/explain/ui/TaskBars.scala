@@ -4,7 +4,7 @@ import scala.xml.Node
 
 import io.github.skewext.explain.report.{ExecutedTask, StageTasks}
 
-import org.apache.spark.sql.skewext.UiFormats.{bytes, duration, number}
+import org.apache.spark.sql.skewext.UiFormats.{bytes, counted, duration, number}
 
 /**
  * The durations of a stage's tasks: a bar for each task, the slowest first, a line at the median, an
@@ -96,10 +96,6 @@ private[ui] object TaskBars {
   def told(task: ExecutedTask): String = {
     val spilled = if (task.diskSpilled > 0) s", spilled ${bytes(task.diskSpilled)}" else ""
     s"partition ${task.partition} on ${task.host}: ${duration(task.run)}, read " +
-      s"${bytes(task.shuffleBytes + task.inputBytes)}, " +
-      counted(task.shuffleRows + task.inputRows, "row") + spilled
+      s"${bytes(task.readBytes)}, ${counted(task.readRows, "row")}$spilled"
   }
-
-  private def counted(count: Long, noun: String): String =
-    s"${number(count)} $noun${if (count == 1) "" else "s"}"
 }

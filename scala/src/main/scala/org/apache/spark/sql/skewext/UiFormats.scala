@@ -15,4 +15,8 @@ object UiFormats {
   def bytes(number: Long): String = Utils.bytesToString(number)
 
   def number(number: Long): String = "%,d".formatLocal(Locale.US, number)
+
+  /** For example, `1,234 rows`. */
+  def counted(count: Long, noun: String): String =
+    s"${number(count)} $noun${if (count == 1) "" else "s"}"
 }

@@ -9,12 +9,14 @@ import scala.collection.JavaConverters._
 import scala.io.Source
 import scala.util.Try
 
-import io.github.skewext.SkewExtensions
 import io.github.skewext.explain.{Explainer, ExplanationJson}
 import io.github.skewext.platform.{Guard, SkewConf}
 import io.github.skewext.skew.SkewTest
+import io.github.skewext.{PythonApi, SkewExtensions}
 import org.apache.commons.io.FileUtils
 import org.apache.commons.text.StringEscapeUtils.unescapeXml
+import org.json4s.jackson.JsonMethods
+import org.json4s.{JArray, JString}
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.SparkConf
@@ -108,7 +110,11 @@ class SkewextTabSuite extends SkewTest {
             assert(texts.exists(_.contains(told)), told)
         }
         assert(texts.contains(s"Joins of query $id"))
-        val verdict = texts.indexWhere(_.startsWith("There is nothing to do: the tasks of joins"))
+        // The advice is that of reports.
+        val report = JsonMethods.parse(PythonApi.queryReport(spark, id))
+        val JArray(List(JString(advice))) = report \ "advice"
+        assert(advice.startsWith("The tasks of joins are "))
+        val verdict = texts.indexOf(advice)
         assert(verdict >= 0 && verdict < texts.indexWhere(_.startsWith("Join 1: ")), texts)
         val tasks = "<rect".r.findAllIn(page).size
         assert(tasks > 0 && texts.exists(_.contains(s": $tasks tasks; the slowest took")))
