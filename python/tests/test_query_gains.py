@@ -138,7 +138,7 @@ def test_even_tasks_of_joins_that_would_gain() -> None:
     assert (
         f"Joins that would gain most * SortMergeJoin on k (stage 7): about "
         f"{gain.saved_seconds:.1f} s of its {gain.task_seconds:.1f} s of task time. Spark shuffles "
-        f"and sorts 4,000,000 and 1,000,000 rows (200 MB), and spills 30 MB; BuildProbeJoin "
+        f"and sorts 4,000,000 and 1,000,000 rows (200 MiB), and spills 30 MiB; BuildProbeJoin "
         f"shuffles columns and sorts nothing (docs/joins.md)."
     ) in said
     # The line to copy is one line.

@@ -172,7 +172,7 @@ def test_one_row_that_is_most_of_a_partition(spark: SparkSession) -> None:
     assert row is not None and row.key == 78 and row.bytes > 30_000_000
     assert row.partition == report.slowest.partition
     assert (report.slowest.times or 0) > 100
-    assert report.advice[0].startswith("One row of df with the key 78 has 29 MB: partition ")
+    assert report.advice[0].startswith("One row of df with the key 78 has 29 MiB: partition ")
     assert "no split and no other number of partitions helps" in report.advice[0]
     # Its key has no more rows than others. Without sizes, nothing is known of it.
     assert skew_report(rows, "k", partitions=13).df.largest_row is None
@@ -183,7 +183,7 @@ def test_one_row_that_is_most_of_a_partition(spark: SparkSession) -> None:
     nobody = rows.selectExpr("if(k = 78, null, k) AS k", "v")
     unknown = skew_report(nobody, "k", partitions=13, sizes=True)
     assert unknown.df.largest_row is not None and unknown.df.largest_row.key is None
-    assert unknown.advice[0].startswith("One row of df has 29 MB")
+    assert unknown.advice[0].startswith("One row of df has 29 MiB")
 
 
 def test_partitions_are_those_of_the_session(spark: SparkSession, visits: DataFrame) -> None:

@@ -104,7 +104,7 @@ HOT_KEY = [("a", 7, 8_990_000, 8_990_000)]
             {"row_bytes": 4},
         ),
         (
-            "All partitions are small (at most about 8.6 MB in memory): there is nothing to do",
+            "All partitions are small (at most about 8.6 MiB in memory): there is nothing to do",
             "set(",
             {"row_bytes": 1},
         ),

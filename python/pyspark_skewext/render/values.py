@@ -38,12 +38,12 @@ def _plain(value: Any) -> str:
 
 
 def bytes_shown(size: float) -> str:
-    """Write a number of bytes with a unit."""
-    for unit in ("B", "KB", "MB", "GB"):
+    """Write a number of bytes with a unit of Spark's UI."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if size >= 10 or unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
-    return f"{size:,.1f} TB"
+    return f"{size:,.1f} TiB"
 
 
 def jsonable(value: Any) -> Any:
