@@ -32,8 +32,9 @@ private[skewext] case class ExecutedJoin(
     advice: Option[String],
     metrics: Seq[(String, Either[String, Long])]) {
 
-  /** For example, `SplitJoin on k`. */
-  def named: String = name + keys.fold("")(_.mkString(" on ", ", ", ""))
+  /** For example, `SplitJoin on k, split 1 partition in 4 pieces`. */
+  def named: String =
+    name + keys.fold("")(_.mkString(" on ", ", ", "")) + split.fold("")(", split " + _)
 
   /** Whether it joins partitions of all sides by its keys. Skewed ones can be split. */
   def joinsPartitions: Boolean =

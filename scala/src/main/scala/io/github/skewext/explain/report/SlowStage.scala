@@ -1,5 +1,7 @@
 package io.github.skewext.explain.report
 
+import io.github.skewext.platform.SkewConf
+
 import org.apache.spark.sql.skewext.UiFormats.{bytes, duration, number}
 
 /** Advice on a stage whose slowest task took much longer than the median: the cause, and the cure. */
@@ -8,7 +10,7 @@ private[report] class SlowStage(
     joins: Seq[ExecutedJoin],
     settings: QuerySettings) {
   import SlowStage._
-  import TaskAdvice.{Advisory, compared, size}
+  import TaskAdvice.{Advisory, compared, named, size}
 
   private val slowest = tasks.ran.head
 
@@ -17,11 +19,6 @@ private[report] class SlowStage(
     case Some(Seq(key)) => s"'$key'"
     case Some(keys) => keys.mkString("['", "', '", "']")
     case None => "on"
-  }
-
-  private val named: String = {
-    val more = if (joins.size > 2) s" and ${joins.size - 2} more" else ""
-    (if (tasks.prepares) "before " else "") + joins.take(2).map(_.named).mkString(", ") + more
   }
 
   private val joinsPartitions = joins.exists(_.joinsPartitions)
@@ -33,7 +30,7 @@ private[report] class SlowStage(
         s" ${duration(slowest.gc)} of that went into collecting garbage: its executor has too " +
           "little memory, or too many tasks side by side."
       }
-    s"Stage ${tasks.stage} ($named) is ${tasks.verdict.mkString}. The " +
+    s"Stage ${tasks.stage} (${named(tasks, joins)}) is ${tasks.verdict.mkString}. The " +
       s"task of partition ${slowest.partition} on ${slowest.host} took " +
       s"${duration(slowest.run)}, ${compared(tasks, _.run)}.$collected $cause"
   }
@@ -48,7 +45,7 @@ private[report] class SlowStage(
       "It read no more than others. If its host is not slower, its keys have many rows on both " +
         s"sides, so it returns most rows: skewext.skew_report(df, $on, other) lists the keys, and " +
         "how many rows a join returns for them. " +
-        (if (joinsPartitions) divided(OutputSkew) else Repartition)
+        (if (joinsPartitions) divided(OfOutput) else Repartition)
     }
 
   private def readMore(figure: ExecutedTask => Long): Boolean =
@@ -59,7 +56,7 @@ private[report] class SlowStage(
     case _ if slowest.shuffleBytes == 0 =>
       "It read files or cached data, so its partition is as they are: write smaller files, or " +
         "repartition before the join."
-    case Some(join) => s"Skewed partitions were split (${join.split.mkString}). ${smaller(join)}"
+    case Some(join) => smaller(join)
     case None if !joinsPartitions => Repartition
     case None => s"skewext.skew_report(df, $on) lists the keys with the most rows. $notSplit"
   }
@@ -69,7 +66,7 @@ private[report] class SlowStage(
     val piece = math.max(settings.advisoryBytes / Pieces, tasks.median(_.shuffleBytes))
     join.limit match {
       case Some(limit) =>
-        s"The longest task is not shorter: $limit.${join.advice.fold("")(" " + _)}"
+        s"The longest task of the split is not shorter: $limit.${join.advice.fold("")(" " + _)}"
       case None if piece >= settings.advisoryBytes =>
         "Its pieces are as large as other partitions: there is nothing to do."
       case None => s"Smaller pieces take less time each: $Advisory=${size(piece)}."
@@ -95,7 +92,9 @@ private[report] class SlowStage(
 
   /** How the extension splits the partition, and what switches that on. */
   private def divided(which: String): String = {
-    val loads = if (settings.skewextLoaded) Nil else Seq(Configure)
+    val loads =
+      if (settings.skewextLoaded) Nil
+      else Seq("start the session with skewext.configure(builder)")
     val steps = loads ++ settings.switchedOff.map(_ + "=true")
     val listed = if (steps.isEmpty) "" else steps.mkString(": ", ", ", "")
     s"The extension divides such partitions among several tasks$which$listed."
@@ -113,11 +112,9 @@ private object SlowStage {
   /** Pieces of a split become smaller by this factor, unless others are larger. */
   private val Pieces = 8.0
 
+  private val OfOutput =
+    s", those of Spark's own joins with ${SkewConf.SKEW_OUTPUT_MODE.key}=all"
+
   private val Repartition =
     "Its join has no partitions by key: repartition its larger side before the join."
-
-  private val OutputSkew =
-    ", those of Spark's own joins with spark.skewext.skew.outputSkew.mode=all"
-
-  private val Configure = "start the session with skewext.configure(builder)"
 }

@@ -98,6 +98,10 @@ private[skewext] object TaskAdvice {
     else Some(s"Adaptive execution splits ${limits.mkString(", ")}: ${steps.mkString(", ")}.")
   }
 
+  /** For example, `keys before SplitJoin on k, split 1 partition in 4 pieces`. */
+  private[explain] def named(tasks: StageTasks, joins: Seq[ExecutedJoin]): String =
+    (if (tasks.prepares) "keys before " else "") + joins.map(_.named).mkString(", ")
+
   /** How the slowest task compares with the median. */
   private[report] def compared(tasks: StageTasks, figure: ExecutedTask => Long): String = {
     val median = tasks.median(figure)

@@ -25,7 +25,7 @@ object QueryView {
     val ran = query.map(new ExecutedQuery(status, _, explanation.joins))
     <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
-      {ran.fold[NodeSeq](NodeSeq.Empty)(executed => verdict(id, executed))}
+      {ran.filter(_.stages.nonEmpty).map(executed => verdict(id, executed.advice)).toSeq}
       {explanation.notes.map(note => <p>{note}</p>)}
       {explanation.joins.map(join(_))}
       {if (explanation.scans.isEmpty) Nil else scans(explanation.scans)}
@@ -45,9 +45,6 @@ object QueryView {
   }
 
   /** Whether the tasks of its joins are even, and what to do if they are not. */
-  private def verdict(id: Long, ran: ExecutedQuery): NodeSeq =
-    if (ran.stages.isEmpty) NodeSeq.Empty else verdict(id, ran.advice)
-
   private[ui] def verdict(id: Long, advice: TaskAdvice): Node = {
     val isCalm = advice.problems.isEmpty
     <div class={s"alert alert-${if (isCalm) "success" else "warning"}"}>
@@ -56,13 +53,9 @@ object QueryView {
     </div>
   }
 
-  /** A user of spark-submit has no session in which to call a function. */
+  /** A user of spark-submit has no session. */
   private def command(id: Long): Node =
-    <div>
-      <code>python -m pyspark_skewext report EVENTLOG --query {id}</code> prints a report with
-      this advice from the event log of this application. In its session,
-      <code>skewext.query_report({id})</code> returns the same.
-    </div>
+    <div><code>python -m pyspark_skewext report EVENTLOG --query {id}</code> says the same.</div>
 
   private def join(join: ExplainedJoin): Node = {
     <div>
@@ -128,19 +121,13 @@ object QueryView {
     <div>
       <p>
         <a href={link(s"/stages/stage/?id=${tasks.stage}&attempt=0")}>Stage {tasks.stage}</a>,
-        {named(tasks, joins)}: {
+        {TaskAdvice.named(tasks, joins)}: {
       TaskBars.caption(tasks)
     }
         {tasks.verdict.fold("")(text => s" ($text; ${TaskBars.told(tasks.ran.head)})")}
       </p>
       <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
-
-  /** For example, `keys before SplitJoin on k, split 1 partition in 4 pieces`. */
-  private def named(tasks: StageTasks, joins: Seq[ExecutedJoin]): String = {
-    val listed = joins.map(join => join.named + join.split.fold("")(how => s", split $how"))
-    (if (tasks.prepares) "keys before " else "") + listed.mkString(", ")
-  }
 
   private def place(place: String): String =
     if (place == Place.Query) "" else s" (in a $place)"

@@ -29,6 +29,6 @@ class QueryViewSuite extends SparkFunSuite {
     val box = QueryView.verdict(12, slow)
     assert(box \@ "class" === "alert alert-warning")
     assert((box \ "div").head.text === slow.sentences.head)
-    assert(box.text.contains("python -m pyspark_skewext report EVENTLOG --query 12 prints"))
+    assert(box.text.contains("python -m pyspark_skewext report EVENTLOG --query 12 says the same"))
   }
 }
