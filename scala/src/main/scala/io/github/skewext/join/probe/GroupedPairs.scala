@@ -87,7 +87,7 @@ private[probe] final class GroupedPairs(
 
   private def testByRow(): Boolean = {
     showPair()
-    if (condition.eval(pair)) {
+    if (!isDecided && condition.eval(pair)) {
       val isFirst = !outerMatched
       outerMatched = true
       innerMatched.set(position)
@@ -97,6 +97,10 @@ private[probe] final class GroupedPairs(
       false
     }
   }
+
+  /** Where one match of a row of the left side decides, it has one. */
+  private def isDecided: Boolean =
+    !kind.pairs && (if (outer == 0) outerMatched else innerMatched.get(position))
 
   private def move(): Boolean = {
     val more = groups.nextCombination()

@@ -131,7 +131,8 @@ private[probe] final class IndexedGroup(
     record = if (byRange) search.nextRecord() else table.next(current)
     table.pointTo(innerRow, current)
     pair.show(inner, innerRow)
-    condition.eval(pair) && {
+    val isDecided = !kind.pairs && inner == 0 && table.isMarked(current)
+    !isDecided && condition.eval(pair) && {
       matched = true
       if (kind.showsAny(inner)) table.mark(current)
       // A join that does not return pairs returns each row of the left side at most once.

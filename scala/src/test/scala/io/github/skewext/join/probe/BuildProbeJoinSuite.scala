@@ -140,6 +140,19 @@ class BuildProbeJoinSuite extends BuildProbeTest {
     assert(probe(s"$chain LIMIT 7").collect().length === 7)
   }
 
+  test("a condition that may fail is not evaluated for a row that has a match") {
+    // The first row of each key matches, and all others would fail. The left side is smaller.
+    val left = "(SELECT id AS k FROM range(0, 3, 1, 1)) a"
+    val right = "(SELECT id % 3 AS k, if(id < 3, 1, 0) AS x FROM range(0, 300, 1, 1)) b"
+    val query = s"SELECT k FROM $left WHERE k > 7 OR " +
+      s"EXISTS (SELECT 1 FROM $right WHERE a.k = b.k AND 10 / b.x > a.k)"
+    for ((name, settings) <- memory) withClue(s"$name: ") {
+      withSQLConf(settings :+ (SQLConf.ANSI_ENABLED.key -> "true"): _*) {
+        assert(spark.sql(query).collect().length === 3)
+      }
+    }
+  }
+
   test("a subquery in the condition") {
     checkProbe(
       "SELECT * FROM large a LEFT JOIN small b ON a.k = b.k AND a.v < b.v + " +
