@@ -66,6 +66,12 @@ TURNS = {
     "db_benchmark.py": ("db-benchmark-sf10.json", "joins"),
     "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
 }
+#: The same beside other engines, on pages of their own.
+PEERS = {
+    "ranges.py": ("range-joins.md", "ranges-sf1.json", "ranges"),
+    "ranges.py, real": ("range-joins.md", "ranges-sf1.json", "real"),
+    "or_joins.py": ("or-joins.md", "or-joins-sf1.json", "joins with OR"),
+}
 ABOUT = {case.name: case.about for case in CASES}
 
 #: `auto` runs one of the others, by a rule that may be newer than a result.
@@ -134,7 +140,18 @@ def pages() -> dict[Path, dict[str, str]]:
             "memory.py": memory(read("reliability-memory.json")),
             "endurance.py": driver(read("reliability-driver.json")),
         },
+        **beside_peers(),
     }
+
+
+def beside_peers() -> dict[Path, dict[str, str]]:
+    """Tables beside other engines that have results."""
+    found: dict[Path, dict[str, str]] = {}
+    for name, (page, file, group_name) in PEERS.items():
+        if group := read(file).get("groups", {}).get(group_name):
+            block = table(turns_report.beside_peers(group))
+            found.setdefault(ROOT / "docs" / page, {})[name] = block
+    return found
 
 
 def queries() -> dict[str, str]:

@@ -75,6 +75,21 @@ def rows(questions: dict[str, Json]) -> list[list[str]]:
     return found
 
 
+def beside_peers(questions: dict[str, Json]) -> list[list[str]]:
+    """The same beside other engines: seconds, and how many times as long stock and DuckDB take."""
+    ways = list(dict.fromkeys(way for each in questions.values() for way in each["ways"]))
+    found = [["join", *(f"{way}, s" for way in ways), "stock / ours", "DuckDB / ours"]]
+    for each in questions.values():
+        stock = _figure(pair_ratio(each, "stock", "ours"))
+        estimate = _estimate(each, questions)
+        if not stock and estimate:
+            stock = f"about {estimate / (_median(each, 'ours') or 1):,.0f}"
+        figures = [_figure(_median(each, way)) for way in ways]
+        duck = _figure(pair_ratio(each, "duckdb", "ours"))
+        found.append([each["about"], *figures, stock, duck])
+    return found
+
+
 def describe(questions: dict[str, Json]) -> str:
     """The same as text, the estimates, and all problems."""
     problems = [f"PROBLEM {problem}" for each in questions.values() for problem in each["problems"]]
@@ -85,15 +100,20 @@ def estimates(questions: dict[str, Json]) -> list[str]:
     """The times of stock Spark for queries that it does not run, by pairs of smaller queries."""
     found = []
     for name, each in questions.items():
-        smaller = questions.get(each["smaller"], {})
-        seconds, ours = _median(smaller, "stock"), _median(each, "ours")
-        if seconds and ours:
-            estimate = seconds * each["pairs"] / smaller["pairs"]
+        estimate, ours = _estimate(each, questions), _median(each, "ours")
+        if estimate and ours:
             found.append(
                 f"{name}: {estimate:.0f} s of stock by the pairs of {each['smaller']}, "
                 f"{estimate / ours:.0f} times ours"
             )
     return found
+
+
+def _estimate(question: Json, questions: dict[str, Json]) -> float | None:
+    """Seconds of stock Spark by the pairs of a smaller query."""
+    smaller = questions.get(question["smaller"], {})
+    seconds = _median(smaller, "stock")
+    return seconds * question["pairs"] / smaller["pairs"] if seconds else None
 
 
 def _median(question: Json, way: str) -> float | None:

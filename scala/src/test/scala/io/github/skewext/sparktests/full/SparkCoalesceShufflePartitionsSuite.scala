@@ -18,9 +18,14 @@ class SparkCoalesceShufflePartitionsSuite extends CoalesceShufflePartitionsSuite
   private lazy val chosen =
     Seq("join", "complex query", "plan already partitioned", "exchange reuse", "Union two")
 
+  // They want the number of partitions that fits the bytes of Spark's rows. Columns have fewer bytes.
+  private lazy val leftOut =
+    Seq("join operator", "complex query 2").map("determining the number of reducers: " + _)
+
   override protected def test(name: String, tags: Tag*)(body: => Any)(implicit
       position: Position): Unit =
-    if (chosen.exists(name.contains) && !name.contains("minNumPostShufflePartitions")) {
+    if (chosen.exists(name.contains) && !name.contains("minNumPostShufflePartitions") &&
+      !leftOut.contains(name)) {
       super.test(name, tags: _*)(body)
     }
 
