@@ -125,7 +125,7 @@ private[skewext] abstract class SortMergeGroups(
   }
 
   /** The number of these rows. */
-  def numInner: Int = if (numRepeated > 0) buffers(1 - outer).length else 1
+  def numInner: Long = if (numRepeated > 0) buffers(1 - outer).length else 1L
 
   override def spillSize: Long = buffers.iterator.filter(_ != null).map(_.spillSize).sum
 
