@@ -64,8 +64,14 @@ object TestSessions {
   private def names(rules: Seq[Rule[_]], of: PartialFunction[Any, Seq[String]]): Seq[String] =
     rules.flatMap(rule => of.applyOrElse(rule, (_: Any) => Seq(rule.ruleName)))
 
-  /** Waits until listeners have heard of all that has happened. */
-  def drainEvents(session: SparkSession): Unit = session.sparkContext.listenerBus.waitUntilEmpty()
+  /**
+   * Waits until listeners have heard of all that has happened. Spark waits for one queue after the
+   * other, and a listener may post an event into an earlier one.
+   */
+  def drainEvents(session: SparkSession): Unit = {
+    session.sparkContext.listenerBus.waitUntilEmpty()
+    session.sparkContext.listenerBus.waitUntilEmpty()
+  }
 
   def optimizerRules(
       extensions: SparkSessionExtensions,
