@@ -69,7 +69,6 @@ TURNS = {
 #: The same beside other engines, on pages of their own.
 PEERS = {
     "ranges.py": ("range-joins.md", "ranges-sf1.json", "ranges"),
-    "ranges.py, real": ("range-joins.md", "ranges-sf1.json", "real"),
     "or_joins.py": ("or-joins.md", "or-joins-sf1.json", "joins with OR"),
 }
 ABOUT = {case.name: case.about for case in CASES}

@@ -7,9 +7,10 @@ import org.apache.spark.sql.catalyst.plans.logical._
 
 /**
  * Plans the join of one large, required input with inputs that are small, or have a broadcast hint, as
- * broadcast joins. An example is a fact table with its dimensions on one key. The join returns only keys of the large input, so the
- * small ones can be broadcast and nothing is shuffled. Each optional input becomes a left outer
- * join, each required one an inner join, and each excluded one a left anti join.
+ * broadcast joins. An example is a fact table with its dimensions on one key. The join returns only
+ * keys of the large input, so the small ones can be broadcast and nothing is shuffled. Each optional
+ * input becomes a left outer join, each required one an inner join, and each excluded one a left anti
+ * join.
  *
  * With two large inputs a shuffle is necessary anyway, and the small ones add little to its cost.
  * Then the join stays one operator.

@@ -132,7 +132,7 @@ final class ActiveRules private (isEnabled: Boolean, excluded: Seq[String]) {
 
   def include(rule: Rule[_]): Boolean =
     (isEnabled || rule.isInstanceOf[RunsIfDisabled]) &&
-      !RuleName.isIn(excluded, rule.ruleName) && Linkage.faultOf(rule.ruleName).isEmpty
+      !RuleName.isOff(excluded, rule.ruleName)
 }
 
 object ActiveRules {

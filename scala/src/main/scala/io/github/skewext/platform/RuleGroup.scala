@@ -67,6 +67,10 @@ private[skewext] object RuleName {
     val simple = ruleName.substring(ruleName.lastIndexOf('.') + 1)
     given.exists(each => each == ruleName || each == simple)
   }
+
+  /** Whether a rule is off: by its name in a setting, or because its classes do not fit this Spark. */
+  def isOff(given: Iterable[String], ruleName: String): Boolean =
+    isIn(given, ruleName) || Linkage.faultOf(ruleName).isDefined
 }
 
 /**

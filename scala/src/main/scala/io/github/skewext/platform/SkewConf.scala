@@ -238,5 +238,5 @@ object SkewConf {
 
   /** Whether a rule is excluded: by the setting, or because its classes do not fit this Spark. */
   def excludes(conf: SQLConf, ruleName: String): Boolean =
-    RuleName.isIn(conf.getConf(EXCLUDED_RULES), ruleName) || Linkage.faultOf(ruleName).isDefined
+    RuleName.isOff(conf.getConf(EXCLUDED_RULES), ruleName)
 }

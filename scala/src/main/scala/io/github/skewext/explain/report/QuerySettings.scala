@@ -3,6 +3,7 @@ package io.github.skewext.explain.report
 import scala.util.Try
 
 import io.github.skewext.platform.{LoadedExtension, SkewConf}
+import io.github.skewext.skew.plan.SkewSettings
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.internal.{SQLConf, StaticSQLConf}
@@ -35,6 +36,7 @@ private[skewext] object QuerySettings {
     val given = status.properties ++ Option(query.modifiedConfigs).getOrElse(Map.empty)
     // A setting of another version may have a value that is invalid in this one.
     given.foreach { case (key, value) => Try(conf.setConfString(key, value)) }
+    val skew = SkewSettings.of(conf)
     val extensions = given.getOrElse(StaticSQLConf.SPARK_SESSION_EXTENSIONS.key, "")
     QuerySettings(
       extensions.split(",").map(_.trim).contains(LoadedExtension.className),
@@ -43,8 +45,8 @@ private[skewext] object QuerySettings {
         .filterNot(conf.getConf(_))
         .map(_.key),
       conf.numShufflePartitions,
-      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD),
-      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR),
-      conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
+      skew.thresholdBytes,
+      skew.factor,
+      skew.advisoryBytes)
   }
 }

@@ -40,6 +40,9 @@ private[probe] final class IndexedGroup(
   private[this] var innerRow: UnsafeRow = _
   private[this] var search: ChainRanges = _
   private[this] var first = 0L
+
+  /** Whether inner rows of the group need marks. */
+  private[this] var marks = false
   private[this] var numIndexed = 0L
 
   // The outer row, and the next record that is tested with it; 0 if there is none.
@@ -57,6 +60,7 @@ private[probe] final class IndexedGroup(
     outer = groups.outer
     inner = 1 - outer
     innerRow = rows(inner)
+    marks = kind.showsAny(inner)
     hasOuter = groups.numInner >= ChainRanges.LongChain && {
       val fits = copied() && indexed() && leavesMemory
       if (fits) numIndexed += 1 else free()
@@ -134,7 +138,7 @@ private[probe] final class IndexedGroup(
     val isDecided = !kind.pairs && inner == 0 && table.isMarked(current)
     !isDecided && condition.eval(pair) && {
       matched = true
-      if (kind.showsAny(inner)) table.mark(current)
+      if (marks) table.mark(current)
       // A join that does not return pairs returns each row of the left side at most once.
       if (!kind.pairs && outer == 0) record = 0
       kind.pairs
@@ -142,7 +146,7 @@ private[probe] final class IndexedGroup(
   }
 
   private def nextInner(): Boolean = {
-    while (kind.showsAny(inner) && table.nextRow(innerRow)) {
+    while (marks && table.nextRow(innerRow)) {
       killed.check()
       if (kind.shows(inner, table.isMarked)) {
         pair.showAlone(inner, innerRow, table.isMarked)
