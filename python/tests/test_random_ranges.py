@@ -133,8 +133,9 @@ class Case:
         return Counter(found)
 
 
-def _condition(r: random.Random, of: str) -> tuple[str, str, Match]:
-    kinds = ["point", "open end", "overlap", "or", *(["band"] if of in MOVES else [])]
+def _condition(r: random.Random, of: str, *, is_range: bool) -> tuple[str, str, Match]:
+    kinds = ["point", "open end", "overlap", *(["band"] if of in MOVES else [])]
+    kinds += [] if is_range else ["or"]
     kinds += ["difference"] if of in DIFFERENCES else ["prefixes"] if of == "STRING" else []
     kind = r.choice(kinds)
     if kind == "difference":
@@ -224,18 +225,21 @@ def _case(number: int) -> Case:
     of = r.choice(tuple(VALUES))
     source = r.choice(("list", "list", "files", "cache"))
     # A broadcast side gets an index for each key from 32 rows on, one that spills from 16 on.
-    sizes = r.choice(((0, 1, 7, 25, 40), (0, 1, 7, 25, 40), (1, 150), (70, 150)))
+    sizes = ((0, 1, 7, 25, 40), (70, 150), (0, 1, 7, 25, 40), (1, 150))[number // BATCH % 4]
     sides = (_side(r, of, sizes), _side(r, of, sizes))
     r = random.Random(f"{SEED}:{number}")
-    kind, on, match = _condition(r, of)
+    # So that few cases have some of them.
+    is_spilled = number % (2 * BATCH) == BATCH + 1
+    kind, on, match = _condition(r, of, is_range=is_spilled)
     matches = [match]
-    if kind != "or" and r.random() < 0.35:
+    if is_spilled or (kind != "or" and r.random() < 0.35):
         kind, on = f"{kind} beside a key", f"l.k = r.k AND {on}"
         matches.append(lambda a, b: a[K] == b[K])
     if r.random() < 0.3:
         on = f"({on}) AND l.n <> r.n"
         matches.append(lambda a, b: a[N] != b[N])
-    hint = "" if kind == "or" else r.choice(("", "/*+ BROADCAST(r) */", "/*+ BROADCAST(l) */"))
+    broadcasts = ("/*+ BROADCAST(r) */", "/*+ BROADCAST(l) */")
+    hint = "" if is_spilled or kind == "or" else r.choice(("", *broadcasts))
     conf = {
         "spark.skewext.rangeJoin.minPairs": "0",
         "spark.skewext.orJoin.minPairs": "0",
@@ -248,7 +252,9 @@ def _case(number: int) -> Case:
     if "key" in kind and not hint:
         # Both sides are shuffled, and most build sides spill.
         conf["spark.sql.autoBroadcastJoinThreshold"] = "-1"
-        conf["spark.skewext.multiJoin.maxRowsInMemory"] = r.choice(("20", "20", "1000"))
+        conf["spark.skewext.multiJoin.maxRowsInMemory"] = (
+            "20" if is_spilled else r.choice(("20", "1000"))
+        )
         conf["spark.skewext.multiJoin.groupRowsInMemory"] = r.choice(("5", "4096"))
     return Case(
         kind,

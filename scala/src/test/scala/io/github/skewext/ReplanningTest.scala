@@ -140,7 +140,7 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       _.isInstanceOf[BroadcastRangeJoinExec],
       inputs => {
         val Seq(a, b, c) = inputs
-        val lo = b.toDF("lo", "hi", "s").where("s > 0")
+        val lo = b.toDF("lo", "hi", "s").where("s > -9")
         a.where(a(a.columns(1)) >= 0)
           .join(broadcast(lo), a(a.columns(1)).between(lo("lo"), lo("lo") + 2), "left")
           .join(c, Seq("k"), "left")

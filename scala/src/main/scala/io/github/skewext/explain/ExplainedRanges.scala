@@ -1,12 +1,12 @@
 package io.github.skewext.explain
 
 import io.github.skewext.join.probe.BuildProbeJoinExec
-import io.github.skewext.join.range.{BroadcastRangeJoinExec, PlanRangeJoins, RangeProductExec, RangeReason}
+import io.github.skewext.join.range.{BroadcastRangeJoinExec, BroadcastRowsExec, PlanRangeJoins, RangeProductExec, RangeReason}
 
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.logical.Join
-import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.{InputAdapter, SparkPlan}
 
 /** Range joins: how skewext runs them, or why Spark does. */
 private[explain] object ExplainedRanges {
@@ -44,10 +44,17 @@ private[explain] object ExplainedRanges {
 
   /** Why a join without a shuffle is Spark's. */
   def whyNot(operator: PlannedJoin.Operator): Option[RangeReason] = operator match {
+    case PlannedJoin.Operator(loop: BroadcastNestedLoopJoinExec, _) if readsFewRows(loop) =>
+      Some(RangeReason.FewRows)
     case AllPairs(join) => PlanRangeJoins.whyNot(join)
     case PlannedJoin.Operator(_: BroadcastHashJoinExec, Some(join: Join)) =>
       PlanRangeJoins.whyNotBesideKeys(join)
     case _ => None
+  }
+
+  private def readsFewRows(loop: BroadcastNestedLoopJoinExec): Boolean = loop.children.exists {
+    case InputAdapter(_: BroadcastRowsExec) | _: BroadcastRowsExec => true
+    case _ => false
   }
 
   /** A join for which Spark compares all pairs of rows. */

@@ -22,7 +22,8 @@ import org.apache.spark.sql.skewext.SparkShims
  * loop join, and as [[RangeProductExec]] if Spark would plan a Cartesian product.
  *
  * It calls Spark's own strategy for joins, and replaces what that returns. So Spark decides which side
- * is broadcast, and the logical plan remains.
+ * is broadcast, and the logical plan remains. If the finished broadcast has few rows, the join becomes
+ * Spark's nested loop join when adaptive execution plans again.
  *
  * It replaces a broadcast hash join with a range when adaptive execution plans again, because the
  * finished broadcast shows whether keys have many rows.
@@ -38,7 +39,7 @@ object PlanRangeJoins extends SparkStrategy {
     case _ => Nil
   }
 
-  /** For fewer rows of a key, a test of all pairs is faster than a search. */
+  /** For fewer rows, or rows of a key, a test of all pairs is faster than a search. */
   private[skewext] final val ManyRows = 32
 
   /** Of a hash table. The driver makes an index of as many rows. */
@@ -91,8 +92,24 @@ object PlanRangeJoins extends SparkStrategy {
         case BroadcastPartitioning(mode) => mode == made.mode
         case _ => false
       }
-      Some(if (hasOurMode) Some(made) else besideKeys(join, made, stages.flatten.head))
+      val stage = stages.flatten.head
+      Some(
+        if (!hasOurMode) besideKeys(join, made, stage)
+        else if (hasFewRows(stage)) Some(overAllRows(made))
+        else Some(made))
     }
+  }
+
+  private def hasFewRows(stage: BroadcastQueryStageExec): Boolean =
+    stage.isMaterialized && stage.getRuntimeStatistics.rowCount.exists(_ < ManyRows)
+
+  /** Spark's join in place of ours. Spark has generated code for all of it. */
+  private def overAllRows(made: BroadcastRangeJoinExec): SparkPlan = {
+    import made._
+    val Seq(l, r) =
+      if (buildSide == BuildLeft) Seq(BroadcastRowsExec(left), right)
+      else Seq(left, BroadcastRowsExec(right))
+    BroadcastNestedLoopJoinExec(l, r, buildSide, joinType, condition)
   }
 
   /** The join in place of Spark's broadcast hash join, if keys of its hash table have many rows. */
@@ -187,6 +204,10 @@ object RangeReason extends Reasons[RangeReason] {
     "a side is broadcast with equal keys, and is not known to have 32 rows for the key of a row",
     "Adaptive execution knows the rows when the broadcast is complete. If the keys have many rows, set " +
       "spark.sql.adaptive.enabled to true, run the query, and explain it again.")
+
+  val FewRows = reason(
+    "the broadcast side has fewer than 32 rows, so a test of all pairs is fast",
+    "Nothing to do.")
 
   val PrunesPartitions = reason(
     "a side of the hash join may prune partitions of the other side while the query runs",

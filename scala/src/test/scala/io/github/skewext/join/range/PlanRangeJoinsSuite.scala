@@ -25,8 +25,9 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
-  private def checkLeft(query: String, reason: Reason): Unit = {
-    val df = spark.sql(query)
+  private def checkLeft(query: String, reason: Reason): Unit = checkLeft(spark.sql(query), reason)
+
+  private def checkLeft(df: DataFrame, reason: Reason): Unit = {
     assert(sparks(df).nonEmpty && ranges(df).isEmpty && products(df).isEmpty)
     assert(Skewext.explain(df).contains(reason.text))
   }
@@ -135,6 +136,50 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
+  test("a finished broadcast with few rows is joined by Spark, which tests all pairs") {
+    withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      for (joinType <- joinTypes; settings <- Seq(GeneratedCode, Interpreted)) {
+        withClue(s"$joinType: ")(withSQLConf(settings: _*)(checkFew(joinType)))
+      }
+    }
+  }
+
+  private def checkFew(joinType: String): Unit = {
+    val isRight = joinType == "RIGHT"
+    def rows(count: Int) =
+      s"(SELECT id, id AS s, id + 3 AS e, id AS k, string(id) AS text_s, 'e' AS text_e FROM range($count))"
+    def joined(count: Int) = {
+      val (a, b) = if (isRight) (rows(count), "b") else ("a", rows(count))
+      val on =
+        if (isRight) "b.long_s >= a.s AND b.long_s < a.e" else "a.long_s >= b.s AND a.long_s < b.e"
+      query(joinType, on, s"/*+ BROADCAST(${if (isRight) "a" else "b"}) */", a, b)
+    }
+    val df = spark.sql(joined(31))
+    assert(ranges(df).size === 1)
+    checkLeft(df, RangeReason.FewRows)
+    assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+    checkRange(joined(32))
+  }
+
+  test("few rows with strings, without columns, in two joins, and in a plan made again") {
+    withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      val few = "(SELECT * FROM b WHERE id < 9)"
+      val hint = "/*+ BROADCAST(b, c) */"
+      val text = query("FULL", "a.text_s >= b.text_s AND a.text_s < b.text_e", hint, b = few)
+      val counted = s"SELECT $hint count(*) FROM a JOIN $few b ON $on"
+      val two = s"SELECT a.id, c.id FROM a LEFT JOIN $few b ON $on " +
+        s"LEFT JOIN $few c ON ${on.replace("b.", "c.")}"
+      val grouped =
+        s"SELECT k, count(*) AS n FROM (SELECT $hint a.k FROM a JOIN $few b ON $on) GROUP BY k"
+      val joined = s"SELECT g.k, g.n, x.id FROM ($grouped) g JOIN a x ON g.n = x.id"
+      for (q <- Seq(text, counted, two, grouped, joined)) withClue(s"$q: ") {
+        val df = spark.sql(q)
+        assert(sparks(df).nonEmpty && ranges(df).isEmpty)
+        assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+      }
+    }
+  }
+
   test("exchanges of one table with one range are reused") {
     val df = spark.sql(
       s"SELECT a.id, b.id FROM a JOIN b ON $on UNION ALL SELECT a.id + 1, b.id FROM a JOIN b ON $on")
@@ -165,8 +210,8 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
       SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "10MB") {
       for (joinType <- Seq("INNER", "LEFT", "FULL"); side <- Seq("a", "b")) {
         val joined = s"SELECT /*+ BROADCAST($side) */ a.k AS g, count(b.id) AS n, max(a.id) AS m " +
-          s"FROM (SELECT k, int_s, max(id) AS id FROM a GROUP BY k, int_s) a $joinType JOIN " +
-          s"(SELECT int_s, int_e, max(id) AS id FROM b GROUP BY int_s, int_e) b ON $on GROUP BY a.k"
+          s"FROM (SELECT k, int_s, max(id) AS id FROM a GROUP BY k, int_s, id) a $joinType JOIN " +
+          s"(SELECT int_s, int_e, max(id) AS id FROM b GROUP BY int_s, int_e, id) b ON $on GROUP BY a.k"
         checkRange(s"SELECT j.*, c.text_s FROM ($joined) j JOIN a c ON j.m = c.id AND c.k < 3")
       }
     }
