@@ -4,7 +4,6 @@ import io.github.skewext.explain.{ExplanationText, JoinOutlines}
 import io.github.skewext.platform.{Guard, SparkLine}
 import org.apache.spark.sql.skewext.SqlInternals
 
-
 import org.apache.spark.sql.ExtendedExplainGenerator
 import org.apache.spark.sql.execution.SparkPlan
 

@@ -6,7 +6,6 @@ import io.github.skewext.rewrite.{RewriteJoinChains, RewriteReason}
 import io.github.skewext.skew.SkewTest
 import org.apache.spark.sql.skewext.{SqlInternals, TestSessions}
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow

@@ -4,7 +4,7 @@ import io.github.skewext.asof.AsOfTest
 import io.github.skewext.asof.exec.{AsOfJoinExec, BroadcastAsOfJoinExec}
 import io.github.skewext.join.MultiFullJoinStrategy
 import io.github.skewext.join.exec.MultiFullJoinExec
-import io.github.skewext.join.range.BroadcastRangeJoinExec
+import io.github.skewext.join.range.{BroadcastRangeJoinExec, BroadcastRowsExec}
 import io.github.skewext.latest.LatestRowsExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
@@ -106,6 +106,19 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       Versions(inputs(2), times(1), "forward"))
   }
 
+  /** @param where selects rows of the broadcast side (lo, hi, s). */
+  private def rangeJoin(name: String, isThere: SparkPlan => Boolean, where: String) = Case(
+    name,
+    isThere,
+    inputs => {
+      val Seq(a, b, c) = inputs
+      val lo = b.toDF("lo", "hi", "s").where(where)
+      a.where(a(a.columns(1)) >= 0)
+        .join(broadcast(lo), a(a.columns(1)).between(lo("lo"), lo("lo") + 2), "left")
+        .join(c, Seq("k"), "left")
+    },
+    GeneratedCode)
+
   private def roles(names: String*)(inputs: Seq[DataFrame]): DataFrame =
     multiJoin(inputs, Seq("k"), roles = names)
 
@@ -135,17 +148,8 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
       _.isInstanceOf[MultiFullJoinExec],
       roles("required", "optional", "excluded"),
       Seq(NotSplit)),
-    Case(
-      "range join",
-      _.isInstanceOf[BroadcastRangeJoinExec],
-      inputs => {
-        val Seq(a, b, c) = inputs
-        val lo = b.toDF("lo", "hi", "s").where("s > -9")
-        a.where(a(a.columns(1)) >= 0)
-          .join(broadcast(lo), a(a.columns(1)).between(lo("lo"), lo("lo") + 2), "left")
-          .join(c, Seq("k"), "left")
-      },
-      GeneratedCode),
+    rangeJoin("range join", _.isInstanceOf[BroadcastRangeJoinExec], "s > -9"),
+    rangeJoin("range join with few rows", _.isInstanceOf[BroadcastRowsExec], "lo % 11 = 3"),
     Case(
       "chain that is rewritten",
       _.isInstanceOf[MultiFullJoinExec],

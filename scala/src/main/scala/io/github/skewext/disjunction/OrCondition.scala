@@ -3,7 +3,7 @@ package io.github.skewext.disjunction
 import scala.collection.mutable
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.facts.SafeToDuplicate
+import io.github.skewext.facts.{ComparedByBytes, SafeToDuplicate}
 import io.github.skewext.inputs.KeyTypes
 
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -135,7 +135,7 @@ private class OrParts(join: Join) extends PredicateHelper {
   private def checked(l: Expression, r: Expression): Either[Detailed, Unit] = {
     val t = l.dataType
     if (!DataTypeUtils.sameType(t, r.dataType) || !KeyTypes.canBeKey(t) ||
-      KeyTypes.mayDifferInBytes(t)) {
+      ComparedByBytes.mayDiffer(t)) {
       Left(OrJoinReason.KeyType(t.sql))
     } else {
       Seq(l, r).find(!SafeToDuplicate(_)).map(e => OrJoinReason.MayFail(shown(e))).toLeft(())

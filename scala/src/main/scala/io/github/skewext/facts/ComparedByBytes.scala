@@ -1,7 +1,7 @@
 package io.github.skewext.facts
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BoundReference, Expression}
-import org.apache.spark.sql.skewext.SparkShims
+import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
 
 /** Whether equal values are identical, so that comparing and hashing bytes is enough. */
@@ -29,4 +29,17 @@ private[skewext] object ComparedByBytes {
     case struct: StructType => struct.forall(field => isExact(field.dataType))
     case other => apply(other)
   }
+
+  /**
+   * Whether equal keys of the type may differ in their bytes: with a collation, or in user-defined
+   * types of floating-point numbers. Spark normalizes other floating-point numbers in keys.
+   */
+  def mayDiffer(keyType: DataType): Boolean = SparkShims.hasCollation(keyType) || (keyType match {
+    case udt: UserDefinedType[_] => SqlInternals.contains(udt.sqlType)(isFloating)
+    case ArrayType(element, _) => mayDiffer(element)
+    case struct: StructType => struct.exists(field => mayDiffer(field.dataType))
+    case _ => false
+  })
+
+  private def isFloating(t: DataType): Boolean = t == FloatType || t == DoubleType
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive._
-import org.apache.spark.sql.execution.aggregate.{BaseAggregateExec, HashAggregateExec, ObjectHashAggregateExec, SortAggregateExec}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
 import org.apache.spark.sql.execution.exchange._
@@ -56,7 +56,7 @@ object StableRows {
     case union: UnionExec =>
       union.children.forall(child => areIn(child, sameColumns(union.output, child, columns)))
     case groups: BaseAggregateExec if ofGroupsAlone(groups, columns) =>
-      groups.groupingExpressions.forall(isSame) &&
+      groups.groupingExpressions.forall(isSame) && hasExactGroups(groups) &&
       areIn(groups.child, references(groups.groupingExpressions))
     // These nodes add columns to the rows of their child.
     case node @ (_: WindowExec | _: EvalPythonExec)
@@ -130,6 +130,10 @@ object StableRows {
     references(shown).subsetOf(AttributeSet(groups.groupingExpressions.map(_.toAttribute)))
   }
 
+  /** Otherwise the value of a group is that of the row that arrives first, such as 'a' or 'A'. */
+  private def hasExactGroups(groups: BaseAggregateExec): Boolean =
+    !groups.groupingExpressions.exists(key => ComparedByBytes.mayDiffer(key.dataType))
+
   private def references(expressions: Seq[Expression]): AttributeSet =
     AttributeSet.fromAttributeSets(expressions.map(_.references))
 
@@ -163,7 +167,7 @@ object StableRows {
     case _: HashJoin | _: SortMergeJoinExec | _: BroadcastNestedLoopJoinExec |
         _: CartesianProductExec =>
       true
-    case _: HashAggregateExec | _: ObjectHashAggregateExec | _: SortAggregateExec => true
+    case groups: BaseAggregateExec => hasExactGroups(groups)
     case _: WindowExec => true
     // A row number would select any of the rows with equal sort keys.
     case w: WindowGroupLimitExec => isRank(w.rankLikeFunction)

@@ -117,19 +117,6 @@ private[skewext] object KeyTypes {
     case _ => RowOrdering.isOrderable(t) && !Shapes(t.getClass.getName)
   }
 
-  /**
-   * Whether equal keys of the type may differ in their bytes: with a collation, or in user-defined
-   * types of floating-point numbers, which Spark does not normalize.
-   */
-  def mayDifferInBytes(t: DataType): Boolean = SparkShims.hasCollation(t) || (t match {
-    case udt: UserDefinedType[_] => SqlInternals.contains(udt.sqlType)(isFloating)
-    case ArrayType(element, _) => mayDifferInBytes(element)
-    case struct: StructType => struct.exists(field => mayDifferInBytes(field.dataType))
-    case _ => false
-  })
-
-  private def isFloating(t: DataType): Boolean = t == FloatType || t == DoubleType
-
   /** Whether values of the type can be keys: they can be compared, without a collation inside. */
   def canBeKey(t: DataType): Boolean =
     hasOrder(t) && (t.isInstanceOf[StringType] || !SparkShims.hasCollation(t))

@@ -2,7 +2,7 @@ package io.github.skewext.rewrite
 
 import scala.collection.mutable
 
-import io.github.skewext.facts.ComputedBelow
+import io.github.skewext.facts.{ComparedByBytes, ComputedBelow}
 import io.github.skewext.inputs.{KeyTypes, NewIds}
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Required}
@@ -311,7 +311,7 @@ private[skewext] object JoinTreeMerger {
         Left(RewriteReason.KeyType(types.map(_.sql).distinct.mkString(", ")))
       case Some(t)
           if !KeyTypes.hasOrder(t) || types.exists(u => u != t && isNested(u)) ||
-            KeyTypes.mayDifferInBytes(t) =>
+            ComparedByBytes.mayDiffer(t) =>
         Left(RewriteReason.KeyType(t.sql))
       case Some(t) => Right(t)
     }

@@ -1,7 +1,6 @@
 package io.github.skewext.technique
 
-import io.github.skewext.facts.{DropsRecords, JoinHints, StableRows}
-import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.facts.{ComparedByBytes, DropsRecords, JoinHints, StableRows}
 import io.github.skewext.join.{InputRole, JoinTypeName}
 import io.github.skewext.platform.LoadedExtension
 import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
@@ -176,7 +175,7 @@ object TechniqueRequest {
       case _ if InputRole.ofSides(join.joinType).isEmpty =>
         Left(TechniqueReason.JoinType(JoinTypeName.lower(join.joinType)))
       case ExtractEquiJoinKeys(_, leftKeys, rightKeys, condition, _, _, _, _) =>
-        val collated = leftKeys.map(_.dataType).find(KeyTypes.mayDifferInBytes)
+        val collated = leftKeys.map(_.dataType).find(ComparedByBytes.mayDiffer)
         collated
           .map(keyType => TechniqueReason.KeyType(keyType.sql))
           .toLeft(TechniqueRequest(session, join, leftKeys, rightKeys, condition, wanted))

@@ -1,6 +1,8 @@
 package io.github.skewext.join
 
+import io.github.skewext.Skewext
 import io.github.skewext.explain.report.SkewReport
+import io.github.skewext.facts.StableRows
 import io.github.skewext.inputs.KeyType
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.SkewTest
@@ -101,6 +103,28 @@ class CollatedKeysSuite extends SkewTest {
     val bySorting = a.join(b, a("k").substr(0, 9) === b("k").substr(0, 9), "full")
     checkWhole(bySorting)
     assert(reasons(bySorting).contains(SkewReason.KeyType))
+  }
+
+  test("a group by a collation has the string that arrives first: such rows are read once only") {
+    val strings =
+      skewed(0, 900, hot = 3).withColumn("s", when(col("v0") % 2 === 0, "a").otherwise("A"))
+    def grouped(collation: String) = strings
+      .select(col("k"), col("v0"), col("s").cast(s"string collate $collation").as("s"))
+      .groupBy("k", "s", "v0")
+      .count()
+    val other = skewed(1, 40, hot = 1)
+    for ((collation, isStable) <- Seq("UTF8_LCASE" -> false, "UTF8_BINARY" -> true)) {
+      val groups = grouped(collation)
+      for (df <- Seq(groups, groups.select("k", "s").distinct(), groups.select("k")))
+        assert(StableRows.areIn(df.queryExecution.executedPlan) === isStable, df.queryExecution)
+      val joined = groups.join(other, Seq("k"), "full")
+      if (isStable) {
+        checkSplit(joined)
+      } else {
+        checkWhole(joined)
+        assert(reasons(joined).contains(SkewReason.NotStable), Skewext.explain(joined))
+      }
+    }
   }
 
   test("a report counts equal keys as one") {

@@ -4,7 +4,6 @@ import io.github.skewext.MultiJoinTest
 import io.github.skewext.facts.ComparedByBytes
 import io.github.skewext.platform.SkewConf
 
-
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.{AnalysisException, DataFrame, Row}
 

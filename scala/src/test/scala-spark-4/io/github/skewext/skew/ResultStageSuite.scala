@@ -3,7 +3,6 @@ package io.github.skewext.skew
 import io.github.skewext.explain.Explainer
 import org.apache.spark.sql.skewext.SqlInternals
 
-
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, ResultQueryStageExec}
 
 /** The last stage of an adaptive plan is a node of its own, and whatever looks for joins looks into it. */

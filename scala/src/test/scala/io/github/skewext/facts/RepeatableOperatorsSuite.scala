@@ -54,6 +54,7 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   private val Compiled = "spark.sql.codegen.wholeStage" -> "true"
   private val Generated = "spark.sql.codegen.factoryMode" -> "FALLBACK"
   private val Probes = SkewConf.JOIN_ENABLED.key -> "true"
+  private val Adaptive = "spark.sql.adaptive.enabled" -> "true"
   private val Static = "spark.sql.adaptive.enabled" -> "false"
 
   private def rows: DataFrame = spark.range(0, 20, 1, 2).selectExpr("id % 4 AS k", "id AS v")
@@ -190,6 +191,8 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   other("BuildProbeJoinExec", Probes)(rows.join(more.withColumn("r", rand(3)), "k"))
   same("BroadcastRangeJoinExec", Broadcast)(
     rows.join(more.toDF("lo", "hi"), col("v").between(col("lo"), col("hi"))))
+  same("BroadcastRowsExec", Broadcast, Adaptive)(
+    done(rows.join(more.where("w < 9").toDF("lo", "hi"), col("v").between(col("lo"), col("hi")))))
   same("RangeProductExec")(rows.join(more.toDF("lo", "hi"), col("v").between(col("lo"), col("hi"))))
   same("SeparateInput", Probes, Static, Compiled)(
     rows.join(more, "k").join(rows.toDF("k", "u"), "k"))

@@ -3,6 +3,7 @@ package io.github.skewext.inputs
 import scala.util.{Failure, Success, Try}
 
 import io.github.skewext.MultiJoinTest
+import io.github.skewext.facts.ComparedByBytes
 
 import org.apache.spark.sql.catalyst.encoders.ExamplePointUDT
 import org.apache.spark.sql.types._
@@ -283,8 +284,8 @@ class KeyTypesSuite extends MultiJoinTest {
   test("user-defined types of floating-point numbers, in which Spark does not normalize -0.0") {
     val point = new ExamplePointUDT
     for (t <- Seq[DataType](point, ArrayType(point), new StructType().add("p", point)))
-      assert(KeyTypes.mayDifferInBytes(t), t)
+      assert(ComparedByBytes.mayDiffer(t), t)
     for (t <- Seq[DataType](DoubleType, ArrayType(DoubleType), IntegerType))
-      assert(!KeyTypes.mayDifferInBytes(t), t)
+      assert(!ComparedByBytes.mayDiffer(t), t)
   }
 }

@@ -1,7 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
-import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.facts.{BuiltinShuffledJoin, ComparedByBytes, JoinHints}
 import io.github.skewext.join.StoragePartitions
 import io.github.skewext.platform.{ExtensionPoints, Reason, Reasons, SkewConf}
 
@@ -46,7 +45,7 @@ object PlanShuffledJoins extends SparkStrategy {
     else if (JoinHints.strategiesOfUser(join).nonEmpty) Some(ProbeReason.Hint)
     else if (join.isStreaming) Some(ProbeReason.Streaming)
     else if (!join.condition.forall(_.deterministic)) Some(ProbeReason.NonDeterministic)
-    else if (keys.exists(k => KeyTypes.mayDifferInBytes(k.dataType))) Some(ProbeReason.KeyType)
+    else if (keys.exists(k => ComparedByBytes.mayDiffer(k.dataType))) Some(ProbeReason.KeyType)
     else if (onlySparkSplits(conf)) Some(ProbeReason.Splits)
     else if (StoragePartitions.areIn(join.children, conf).forall(identity)) {
       Some(ProbeReason.StoragePartitions)

@@ -1,8 +1,7 @@
 package io.github.skewext.skew.split
 
 import io.github.skewext.bucket.files.SortedFilesExec
-import io.github.skewext.facts.{BuiltinShuffledJoin, CannotFail, JoinHints, OwnShuffledJoin}
-import io.github.skewext.inputs.KeyTypes
+import io.github.skewext.facts.{BuiltinShuffledJoin, CannotFail, ComparedByBytes, JoinHints, OwnShuffledJoin}
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Present, Required}
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
@@ -169,7 +168,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     }
     InputRole.ofSides(join.joinType) match {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
-      case _ if leftKeys.exists(k => KeyTypes.mayDifferInBytes(k.dataType)) =>
+      case _ if leftKeys.exists(k => ComparedByBytes.mayDiffer(k.dataType)) =>
         Left(SkewReason.KeyType)
       case None => ofStreamedSide(join).toRight(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
