@@ -114,7 +114,12 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
   def of(plan: SparkPlan): Either[SkewReason, JoinedInputs] = plan match {
     case join: MultiFullJoinExec => Right(ofMultiJoin(join))
     case join: SpineJoinExec => Right(ofSpineJoin(join))
-    case BuiltinShuffledJoin(join) => ofShuffledJoin(join)
+    case BuiltinShuffledJoin(join) =>
+      ofShuffledJoin(join) match {
+        case Left(reason @ (SkewReason.JoinType | SkewReason.OuterCondition)) =>
+          ofStreamedSide(join).toRight(reason)
+        case other => other
+      }
     case _ => Left(SkewReason.JoinType)
   }
 
@@ -150,6 +155,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
           join.spreadNullKeys,
           splits))
 
+  /** A join in whose place the new operator joins the inputs. */
   private def ofShuffledJoin(join: ShuffledJoin): Either[SkewReason, JoinedInputs] = {
     // The expression that spreads null keys is no key of the operator: it is 0 in all rows that
     // match.
@@ -170,7 +176,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       case _ if join.isSkewJoin => Left(SkewReason.SplitBySpark)
       case _ if leftKeys.exists(k => ComparedByBytes.mayDiffer(k.dataType)) =>
         Left(SkewReason.KeyType)
-      case None => ofStreamedSide(join).toRight(SkewReason.JoinType)
+      case None => Left(SkewReason.JoinType)
       case Some((leftRole, rightRole)) if join.joinType.isInstanceOf[InnerLike] =>
         val left = side(join.left, leftKeys, leftRole)(_)
         val right = side(join.right, rightKeys, rightRole)(_)
@@ -179,7 +185,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
         val (ofLeft, others) = conditions(join).partition(isOver(join.left))
         val (ofRight, ofBoth) = others.partition(isOver(join.right))
         if (ofBoth.nonEmpty) {
-          ofStreamedSide(join).toRight(SkewReason.OuterCondition)
+          Left(SkewReason.OuterCondition)
         } else if (!(ofLeft ++ ofRight).forall(CannotFail(_))) {
           Left(SkewReason.ConditionMayFail)
         } else {
@@ -192,7 +198,8 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   /**
    * A join of skewext that returns, or drops, each row of one side by itself. Tasks may share these
-   * rows, and the operator remains. No other task returns rows of the other side.
+   * rows, and the operator remains, with its condition. So it is no part of a join above it. No other
+   * task returns rows of the other side.
    */
   private def ofStreamedSide(join: ShuffledJoin): Option[JoinedInputs] = join match {
     case own: OwnShuffledJoin =>

@@ -1,10 +1,12 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.Skewext
+import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.PartialReducerPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
+import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.internal.SQLConf
 
 /** Skewed partitions of joins that remain the same operator when they are split. */
@@ -64,5 +66,35 @@ class BuildProbeSkewSuite extends BuildProbeTest {
   test("leaves partitions whole whose rows decide about rows of the other side") {
     assert(slices(s"SELECT * FROM small a LEFT JOIN skewed b ON $on") === 0)
     assert(slices(s"SELECT * FROM skewed a FULL JOIN small b ON $on") === 0)
+  }
+
+  private val joinTypes = Seq("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
+
+  private val chains = for {
+    lower <- joinTypes
+    ofLower <- Seq("", "AND a.v < b.v + 40", "AND a.v > 900")
+    upper <- joinTypes
+    ofUpper <- Seq("", "AND l.v < c.v + 40", "AND c.v > 9")
+  } yield (lower, ofLower, upper, ofUpper)
+
+  test("two joins on one key in one stage, each with a condition or without") {
+    // A semi join with a condition is no part of the join above it, which would lose the condition.
+    val needed = for (upper <- joinTypes) yield ("LEFT SEMI", "AND a.v < b.v + 40", upper, "")
+    val split = (needed ++ covering(chains)).distinct.count {
+      case (lower, ofLower, upper, ofUpper) =>
+        val below = s"SELECT a.k, a.v FROM skewed a $lower JOIN small b ON a.k = b.k $ofLower"
+        val query = s"SELECT l.* FROM ($below) l $upper JOIN small c ON l.k = c.k $ofUpper"
+        withClue(s"$query: ") {
+          val df = probe(query)
+          val rows = df.collect().toSeq
+          assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+          val plan = df.queryExecution.executedPlan
+          collect(plan) {
+            case join: SplitJoinExec => join
+            case join: ShuffledJoin if join.isSkewJoin => join
+          }.nonEmpty
+        }
+    }
+    assert(split >= 6, s"only $split joins were split")
   }
 }
