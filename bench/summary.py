@@ -219,7 +219,7 @@ def headlines(found: list[Json]) -> str:
     """The machine, the groups of queries and the cases of README.md."""
     groups = {name: read(TURNS[name][0]) for name in BENCHMARKS}
     cases_shown = [result for result in found if result["case"] in HEADLINES]
-    head = ["benchmark", "stock Spark, s", "skewext, s", "ratio", "smallest ratio of a query"]
+    head = ["benchmark", "stock Spark, s", "skewext, s", "ratio", "worst query's ratio"]
     rows = [head, *(_total(name, groups[name]) for name in BENCHMARKS if groups[name])]
     for result in cases_shown:
         point = result["points"][0]
