@@ -50,7 +50,7 @@ class Page:
         """The page as a piece of HTML."""
         facts = "".join(
             f"<tr><th style='text-align:left;white-space:pre'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            f"<td style='text-align:left;overflow-wrap:anywhere'>{escape(value)}</td></tr>"
             for name, value in self.facts
         )
         table = [_row("th", self.header), *(_row("td", row) for row in self.rows)]
@@ -68,7 +68,8 @@ class Page:
             else "",
             _items(self.advice),
         ]
-        return f"<div>{''.join(parts)}</div>"
+        # On a phone, paths of logs and names of settings are longer than a line.
+        return f"<div style='overflow-wrap:break-word'>{''.join(parts)}</div>"
 
     def _table(self) -> list[str]:
         """The table: the first column to the left, numbers to the right."""
