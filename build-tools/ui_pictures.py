@@ -7,9 +7,13 @@ It runs a few queries with joins and renders their pages in Chromium. Run it aft
 pages. It needs the jar (`make jar`), and Chromium or Chrome on PATH, or CHROME with its path.
 """
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +30,8 @@ WIDTH = 1100
 STOCK = "--stock"
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
+    # Its name, or address, is in advice.
+    "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "20",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     # A million rows are skewed here, and make a slow task.
@@ -52,7 +58,7 @@ def run_queries(spark: SparkSession) -> None:
     ran("orders in order, and visits", ordered.join(many(visits), "customer", "full"))
     chain = visits.join(calls, "customer", "full").join(orders.limit(1000), "customer", "full")
     ran("a chain of full outer joins", chain)
-    ran("a chain of left joins", visits.join(calls, "customer", "left"))
+    ran("a left join", visits.join(calls, "customer", "left"))
     ran(
         "skew_join by broadcast_map",
         skewext.skew_join(orders, calls, "customer", "left", "broadcast_map"),
@@ -93,10 +99,24 @@ def write_report(folder: Path) -> str:
     # In a process of its own, because a JVM keeps the extension.
     subprocess.run([sys.executable, __file__, STOCK, str(folder)], check=True)
     (log,) = folder.iterdir()
-    page = folder / "report.html"
-    command = [sys.executable, "-m", "pyspark_skewext", "report", str(log), "--html", str(page)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return page.as_uri()
+    # The page names the log and the jar: without the paths of this machine.
+    shutil.copytree(Path(skewext.__file__).parent, folder / "pyspark_skewext")
+    shutil.copy(ROOT / "version.txt", folder / "pyspark_skewext")
+    command = [sys.executable, "-m", "pyspark_skewext", "report", log.name, "--html", "report.html"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    subprocess.run(command, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    return (folder / "report.html").as_uri()
+
+
+@contextmanager
+def folder_named(name: str) -> Iterator[Path]:
+    """A temporary folder whose path is short, and the same on each machine."""
+    folder = Path("/tmp") / name
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def take(address: str, picture: Path, width: int, height: int, dark: bool = False) -> None:
@@ -146,12 +166,12 @@ def take_all() -> None:
             take(slow, IMAGES / "ui-query.png", WIDTH, 1140)
     finally:
         spark.stop()
-    with tempfile.TemporaryDirectory() as folder:
-        report = write_report(Path(folder))
+    with folder_named("shop") as folder:
+        report = write_report(folder)
         if sys.argv[1:]:
             look({"report": report}, Path(sys.argv[1]))
         else:
-            take(report, IMAGES / "report.png", 1600, 440)
+            take(report, IMAGES / "report.png", 1200, 660)
 
 
 if __name__ == "__main__":
