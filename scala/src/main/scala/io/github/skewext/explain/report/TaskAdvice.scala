@@ -39,7 +39,7 @@ private[skewext] class TaskAdvice(
       "No stage that has run has a join."
     } else {
       val worst = stages.map(_._1).maxBy(_.excess)
-      s"The tasks of joins are ${worst.verdict.getOrElse("even")}: they need no change (the " +
+      s"The tasks of joins are ${worst.verdict.getOrElse("even")}: no partition needs a split (the " +
         s"slowest took ${duration(worst.ran.head.run)}, ${compared(worst, _.run)})."
     }
 

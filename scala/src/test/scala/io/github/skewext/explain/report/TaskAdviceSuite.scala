@@ -112,12 +112,12 @@ class TaskAdviceSuite extends SparkFunSuite {
       (of(even._1, even._2), ": spark.sql.shuffle.partitions=512; or give", "advisory"),
       (many, s"spark.sql.adaptive.${advisory}32MB", "shuffle.partitions"),
       (of(task(40, spilled = 900 * MB), even._2), "90% of it the slowest task", "partitions="),
-      (failing(3), "3 tasks of stage 7 failed", "need no change"),
-      (failing(1), "1 task of stage 7 failed", "need no change"))
+      (failing(3), "3 tasks of stage 7 failed", "needs a split"),
+      (failing(1), "1 task of stage 7 failed", "needs a split"))
   }
 
   test("nothing to change") {
-    val end = "they need no change (the slowest took"
+    val end = "no partition needs a split (the slowest took"
     assert(
       of(task(3), task(2)) === s"The tasks of joins are even: $end 3 s, 1.5 times the median).")
     check((of(task(0.111), task(0.019)), s"are uneven, but only 92 ms to win: $end 0.1 s", "Stage"))

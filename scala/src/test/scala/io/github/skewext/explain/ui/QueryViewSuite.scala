@@ -17,10 +17,10 @@ class QueryViewSuite extends SparkFunSuite {
     new TaskAdvice(Seq(stage -> Seq(join)), 1, settings)
   }
 
-  test("a green box says that even tasks need no change") {
+  test("a green box says that no partition needs a split") {
     val box = QueryView.verdict(12, advice(9, 8))
     assert(box \@ "class" === "alert alert-success")
-    assert(box.text.trim.startsWith("The tasks of joins are even: they need no change"))
+    assert(box.text.trim.startsWith("The tasks of joins are even: no partition needs a split"))
     assert(!box.text.contains("python"))
   }
 
