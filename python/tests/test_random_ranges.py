@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -24,7 +24,7 @@ import pyspark_skewext as skewext
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Row = tuple[Any, ...]
 Match = Callable[[Row, Row], bool]
@@ -110,12 +110,13 @@ class Case:
     match: Match
     hint: str
     source: str
+    sink: str
     settings: dict[str, str]
 
     @property
     def query(self) -> str:
         """The query over the views `l` and `r`."""
-        shown = "l.id" if self.how.startswith("left ") else "l.id, r.id"
+        shown = "l.id AS a" if self.how.startswith("left ") else "l.id AS a, r.id AS b"
         return f"SELECT {self.hint} {shown} FROM l {self.how} JOIN r ON {self.on}"
 
     def rows(self) -> Counter[Row]:
@@ -265,8 +266,44 @@ def _case(number: int) -> Case:
         lambda a, b: all(m(a, b) for m in matches),
         hint,
         source,
+        r.choice(tuple(SINKS)),
         conf,
     )
+
+
+def _grouped(df: DataFrame, _: Path) -> Iterable[Row]:
+    counted = df.groupBy(*df.columns).count().collect()
+    return (tuple(row)[:-1] for row in counted for _ in range(row["count"]))
+
+
+def _written(df: DataFrame, home: Path) -> Iterable[Row]:
+    df.write.mode("overwrite").parquet(str(home / "written"))
+    return df.sparkSession.read.parquet(str(home / "written")).collect()
+
+
+def _cached(df: DataFrame, _: Path) -> Iterable[Row]:
+    rows = df.cache().collect()
+    df.unpersist()
+    return rows
+
+
+def _windowed(df: DataFrame, _: Path) -> Iterable[Row]:
+    numbered = df.selectExpr("*", "row_number() OVER (PARTITION BY a ORDER BY a) AS n")
+    return (tuple(row)[:-1] for row in numbered.collect())
+
+
+#: What happens to the rows: each holds on to rows, or copies them, in another way.
+SINKS: dict[str, Callable[[DataFrame, Path], Iterable[Row]]] = {
+    "collected": lambda df, _: df.collect(),
+    "sorted": lambda df, _: df.sort(*df.columns).collect(),
+    "grouped": _grouped,
+    "written": _written,
+    "windowed": _windowed,
+    "cached": _cached,
+    "iterated": lambda df, _: df.toLocalIterator(),
+    "united": lambda df, _: df.limit(0).unionAll(df).collect(),
+    "shuffled": lambda df, _: df.repartition(3).collect(),
+}
 
 
 def _make_views(spark: SparkSession, case: Case, home: Path) -> None:
@@ -290,16 +327,19 @@ def test_random_ranges(spark: SparkSession, tmp_path: Path) -> None:
             _make_views(spark, case, tmp_path)
         with changed(spark, case.settings):
             df = spark.sql(case.query)
-            found = Counter(map(tuple, df.collect()))
+            found = Counter(map(tuple, SINKS[case.sink](df, tmp_path)))
             # Of a join beside a key, the operator is known when it has run.
-            is_told = number % 4 == 0 or "key" in case.kind
+            has_key = "key" in case.kind
+            if has_key:
+                assert Counter(map(tuple, df.collect())) == found, (number, case)
+            is_told = has_key or number % 4 == 0
             told = str(skewext.explain(df)) if is_told else ""
             assert found == case.rows(), (number, case)
             if number % 20 == 0:
                 with setting(spark, "spark.skewext.enabled", False):
                     rows = spark.sql(case.query).collect()
                     assert Counter(map(tuple, rows)) == found, (number, case)
-        seen.update((case.kind, case.of, case.how, case.source))
+        seen.update((case.kind, case.of, case.how, case.source, case.sink))
         seen["rows"] += sum(found.values())
         for operator in (
             "BroadcastRangeJoin",
