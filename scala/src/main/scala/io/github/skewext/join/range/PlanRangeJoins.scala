@@ -176,6 +176,7 @@ object DropRangeHints extends Rule[LogicalPlan] with RunsIfDisabled {
 final class RangeReason private (text: String, advice: String) extends Reason(text, advice)
 
 object RangeReason extends Reasons[RangeReason] {
+  import PlanRangeJoins.ManyRows
 
   private def reason(text: String, advice: String) = listed(new RangeReason(text, advice))
 
@@ -201,12 +202,12 @@ object RangeReason extends Reasons[RangeReason] {
       "dates, timestamps, or strings without a collation.")
 
   val FewRowsOfKeys = reason(
-    "a side is broadcast with equal keys, and is not known to have 32 rows for the key of a row",
+    s"a side is broadcast with equal keys, and is not known to have $ManyRows rows for the key of a row",
     "Adaptive execution knows the rows when the broadcast is complete. If the keys have many rows, set " +
       "spark.sql.adaptive.enabled to true, run the query, and explain it again.")
 
   val FewRows = reason(
-    "the broadcast side has fewer than 32 rows, so a test of all pairs is fast",
+    s"the broadcast side has fewer than $ManyRows rows, so a test of all pairs is fast",
     "Nothing to do.")
 
   val PrunesPartitions = reason(

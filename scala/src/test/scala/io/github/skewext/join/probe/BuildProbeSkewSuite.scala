@@ -4,6 +4,7 @@ import io.github.skewext.Skewext
 import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.SparkConf
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.PartialReducerPartitionSpec
 import org.apache.spark.sql.execution.adaptive.AQEShuffleReadExec
 import org.apache.spark.sql.execution.joins.ShuffledJoin
@@ -35,10 +36,15 @@ class BuildProbeSkewSuite extends BuildProbeTest {
     super.afterAll()
   }
 
-  private def slices(query: String): Int = {
+  /** The query, which has run and has Spark's rows. */
+  private def checked(query: String): DataFrame = {
     val df = probe(query)
-    val rows = df.collect().toSeq
-    assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
+    assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
+    df
+  }
+
+  private def slices(query: String): Int = {
+    val df = checked(query)
     assert(probes(df).size === 1)
     collect(df.queryExecution.executedPlan) { case read: AQEShuffleReadExec =>
       read.partitionSpecs.count(_.isInstanceOf[PartialReducerPartitionSpec])
@@ -85,11 +91,7 @@ class BuildProbeSkewSuite extends BuildProbeTest {
         val below = s"SELECT a.k, a.v FROM skewed a $lower JOIN small b ON a.k = b.k $ofLower"
         val query = s"SELECT l.* FROM ($below) l $upper JOIN small c ON l.k = c.k $ofUpper"
         withClue(s"$query: ") {
-          val df = probe(query)
-          val rows = df.collect().toSeq
-          assertSameRows(rows, rowsWhenOff(df), "the same query with skewext off")
-          val plan = df.queryExecution.executedPlan
-          collect(plan) {
+          collect(checked(query).queryExecution.executedPlan) {
             case join: SplitJoinExec => join
             case join: ShuffledJoin if join.isSkewJoin => join
           }.nonEmpty

@@ -25,10 +25,13 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
+  private def checkSparks(df: DataFrame): Unit =
+    assert(sparks(df).nonEmpty && ranges(df).isEmpty && products(df).isEmpty)
+
   private def checkLeft(query: String, reason: Reason): Unit = checkLeft(spark.sql(query), reason)
 
   private def checkLeft(df: DataFrame, reason: Reason): Unit = {
-    assert(sparks(df).nonEmpty && ranges(df).isEmpty && products(df).isEmpty)
+    checkSparks(df)
     assert(Skewext.explain(df).contains(reason.text))
   }
 
@@ -174,7 +177,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
       val joined = s"SELECT g.k, g.n, x.id FROM ($grouped) g JOIN a x ON g.n = x.id"
       for (q <- Seq(text, counted, two, grouped, joined)) withClue(s"$q: ") {
         val df = spark.sql(q)
-        assert(sparks(df).nonEmpty && ranges(df).isEmpty)
+        checkSparks(df)
         assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
       }
     }
