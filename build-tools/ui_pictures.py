@@ -30,8 +30,6 @@ WIDTH = 1100
 STOCK = "--stock"
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
-    # Its name, or address, is in advice.
-    "spark.driver.host": "localhost",
     "spark.sql.shuffle.partitions": "20",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     # A million rows are skewed here, and make a slow task.
@@ -144,6 +142,8 @@ def look(pages: dict[str, str], folder: Path) -> None:
 
 
 def main() -> None:
+    # Advice names the host of a task.
+    os.environ["SPARK_LOCAL_HOSTNAME"] = "localhost"
     if sys.argv[1:2] == [STOCK]:
         run_stock(sys.argv[2])
     else:
