@@ -34,11 +34,15 @@ _KRYO = {
 }
 _OFF_HEAP = {"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "128m"}
 _ENCRYPTED = {"spark.io.encryption.enabled": "true"}
+_MANY = {
+    "spark.sql.shuffle.partitions": "2000",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A full outer join of so many inputs."""
+    """A join of so many inputs: a full outer join, unless it has another type."""
 
     name: str
     inputs: int
@@ -50,6 +54,8 @@ class Case:
     #: Bytes of a value.
     width: int = 100
     udf: bool = False
+    #: The type of a join of two inputs that is written as any join is.
+    how: str = ""
     settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,6 +65,15 @@ CASES = (
     Case("hot key in one of 3", 3, hot=(1_000_000,)),
     Case("hot key in two of 3", 3, hot=(20_000, 200)),
     Case("hot key in all of 3", 3, hot=(2_000, 40, 20)),
+    Case("inner join", 2, rows=600_000, how="inner"),
+    Case("inner join, hot key in the first", 2, hot=(1_000_000,), how="inner"),
+    Case("inner join, hot key in both", 2, hot=(20_000, 200), how="inner"),
+    Case("left join, hot key in both", 2, hot=(200, 20_000), how="left"),
+    Case("semi join, hot key in the second", 2, hot=(10, 1_000_000), how="left_semi"),
+    Case("anti join, hot key in the first", 2, hot=(1_000_000, 10), how="left_anti"),
+    Case("inner join, off-heap", 2, rows=300_000, how="inner", settings=_OFF_HEAP),
+    Case("inner join, I/O encryption", 2, rows=300_000, how="inner", settings=_ENCRYPTED),
+    Case("inner join, 2,000 partitions", 2, rows=300_000, how="inner", settings=_MANY),
     Case("4 inputs, a Python UDF above", 4, rows=100_000, udf=True),
     Case("4 inputs, off-heap", 4, rows=300_000, settings=_OFF_HEAP),
     Case("4 inputs, I/O encryption", 4, rows=300_000, settings=_ENCRYPTED),
@@ -118,14 +133,16 @@ def run_one(case: Case, way: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         spark = _session(case, way, home)
         watch, begin = Watch(spark), time.monotonic()
-        joined = skewext.multi_full_join(
-            *(table(spark, case, i) for i in range(case.inputs)), on="k"
-        )
+        inputs = [table(spark, case, i) for i in range(case.inputs)]
+        if case.how:
+            joined = inputs[0].join(inputs[1], "k", case.how)
+        else:
+            joined = skewext.multi_full_join(*inputs, on="k")
         if case.udf:
             same = F.udf(lambda k: k, "long")
             joined = joined.withColumn("k", same("k"))
-        sums = [F.sum(f"v{i}") for i in range(case.inputs)]
-        sums += [F.sum(F.length(f"s{i}")) for i in range(case.inputs)]
+        sums = [F.sum(name) for name in joined.columns if name.startswith("v")]
+        sums += [F.sum(F.length(name)) for name in joined.columns if name.startswith("s")]
         (row,) = joined.agg(F.count("*"), F.sum("k"), *sums).collect()
         seconds = time.monotonic() - begin
         found = {"seconds": round(seconds, 1), "sums": list(row), **_taken(spark, watch)}

@@ -53,6 +53,7 @@ ROWS_OF_A_KEY = {
     "versions100": "100 rows of a key",
     "wideversions": "10 rows of a key, 120 more columns in each table",
     "versions1000": "1,000 rows of a key",
+    "versions2000": "2,000 rows of a key, four of the spine",
     "hotversions": "one key with half of all rows, 10 rows of each other",
 }
 #: Blocks of groups of queries.
@@ -297,7 +298,8 @@ def versions(found: list[Json], base: str) -> str:
     asof = ["asof-pairs", "asof-union", "asof-tempo", "asof-polars", "asof-duckdb"]
     heads = ["pairs", "union", "tempo", "Polars", "DuckDB"]
     blocks = (
-        (("asof", "asof-copies"), asof, "asof", heads),
+        (("asof", "asof-copies", "asof-groups", "asof-views"), asof, "asof", heads),
+        (("asof-sizes",), ["asof-union", "asof-spark"], "asof", ["union", "`ASOF JOIN`"]),
         (("asof-feast",), ["asof-pairs", "asof-feast"], "asof", ["pairs", "Feast"]),
         (("asof-merge",), ["merge-asof"], "merge-asof-ours", ["stock"]),
         (("latest",), ["latest-window", "latest-max-by"], "latest", ["window", "`max_by`"]),
@@ -305,6 +307,7 @@ def versions(found: list[Json], base: str) -> str:
     return "\n\n".join(
         _versions([of_case[case] for case in cases if case in of_case], base, others, ours, heads)
         for cases, others, ours, heads in blocks
+        if any(case in of_case for case in cases)
     )
 
 

@@ -24,13 +24,15 @@ ROWS_OF_A_KEY = {
     "versions": 10,
     "versions100": 100,
     "versions1000": 1000,
+    "versions2000": 2000,
     "hotversions": 10,
     "wideversions": 10,
 }
 """Kinds of tables. In `hotversions` one key has every second row. In `wideversions` each table of
-versions has `PAYLOAD` more columns."""
+versions has `PAYLOAD` more columns. In `versions2000` the spine has `SPARSE` times fewer rows."""
 
 PAYLOAD = 120
+SPARSE = 500
 
 KEY = "device_id"
 _STEP = 1_000_000_000
@@ -39,8 +41,9 @@ _STEP = 1_000_000_000
 
 def table(spark: SparkSession, kind: str, rows: int, number: int) -> DataFrame:
     """One of the tables, before its rows are shuffled."""
-    copies, row = ROWS_OF_A_KEY[kind], F.col("id")
-    key, place, step = F.expr(f"id div {copies}"), row % copies, F.lit(_STEP)
+    fewer = SPARSE if kind == "versions2000" and number == 0 else 1
+    rows, copies, row = rows // fewer, ROWS_OF_A_KEY[kind] // fewer, F.col("id")
+    key, place, step = F.expr(f"id div {copies}"), row % copies, F.lit(fewer * _STEP)
     if kind == "hotversions":
         is_hot = row % 2 == 0
         key = F.when(is_hot, F.lit(-7)).otherwise(key)
@@ -97,6 +100,17 @@ def by_union(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFr
     )
     rows = union.select(KEY, "s0", *filled).where("s0 is not null")
     return rows.select(KEY, *(f"s{n}.*" for n in range(len(tables))))
+
+
+def by_asof_sql(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:
+    """The `ASOF JOIN` that Spark's SQL has from 4.3 on."""
+    for n, each in enumerate(tables):
+        each.createOrReplaceTempView(f"t{n}")
+    joins = (
+        f" LEFT ASOF JOIN t{n} MATCH_CONDITION (t0_at >= t{n}_at) USING ({KEY})"
+        for n in range(1, len(tables))
+    )
+    return tables[0].sparkSession.sql(f"SELECT * FROM t0{''.join(joins)}")
 
 
 def by_merge_asof(tables: Sequence[DataFrame], _: Sequence[str], __: Point) -> DataFrame:

@@ -234,6 +234,27 @@ VERSIONS = (
         ),
         _ASOF,
     ),
+    Case(
+        "asof-groups",
+        "groups of 2,000 versions, and four rows of the spine for each",
+        (Point("N=1", kind="versions2000", tables=2, share=5),),
+        _ASOF,
+    ),
+    Case(
+        "asof-views",
+        "17,000 rows and ten tables with 120 more columns each",
+        (Point("N=10", kind="wideversions", tables=11, share=0.00425),),
+        ("asof-pairs", *_ASOF),
+    ),
+    Case(
+        "asof-sizes",
+        "one table of 10,000 to 10,000,000 rows beside Spark's own join, from Spark 4.3 on",
+        tuple(
+            Point(f"{share * 4_000_000:,.0f}", kind="versions", tables=2, share=share)
+            for share in (0.0025, 0.025, 0.25, 2.5)
+        ),
+        ("asof-union", "asof-spark", "asof"),
+    ),
     # Stock Spark compares each row of the spine with all versions of all keys.
     Case(
         "asof-merge",

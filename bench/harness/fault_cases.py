@@ -125,6 +125,38 @@ def _spark_join(how: str, hot: int, rows: int = 6000) -> Callable[[SparkSession,
     return query
 
 
+def _two_sides(
+    how: str, condition: str = "", hot: int = -1
+) -> Callable[[SparkSession, bool], DataFrame]:
+    """A join by key and by a condition of both sides."""
+
+    def query(spark: SparkSession, unstable: bool) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        left, right = (table(spark, n, 2000, 6000 * (n == hot), unstable) for n in range(2))
+        if not condition:
+            return left.join(right, "k", how)
+        right = right.withColumnRenamed("k", "k1")
+        return left.join(right, F.expr(f"k = k1 AND {condition}"), how)
+
+    return query
+
+
+def _existence(spark: SparkSession, unstable: bool) -> DataFrame:
+    """Each row of the left side stays for a value of its own or for a match."""
+    for n in range(2):
+        table(spark, n, 2000, 6000 * (n == 0), unstable).createOrReplaceTempView(f"side_{n}")
+    return spark.sql("SELECT * FROM side_0 WHERE v0 % 5 = 0 OR k IN (SELECT k FROM side_1)")
+
+
+def _one_stage(spark: SparkSession, unstable: bool) -> DataFrame:
+    """Three joins on one key, in one stage."""
+    first, *others = (table(spark, n, 1500 + 300 * n, unstable=unstable) for n in range(4))
+    for how, other in zip(("left", "inner", "left_anti"), others):
+        first = first.join(other.where("k % 3 > 0") if how == "left_anti" else other, "k", how)
+    return first
+
+
 def _marked_operator(spark: SparkSession, unstable: bool) -> DataFrame:
     inputs = [table(spark, n, 1200, 7000 * (n == 0), unstable, maps=MARKED_MAPS) for n in range(3)]
     return skewext.multi_full_join(*inputs, on="k")
@@ -193,6 +225,25 @@ CASES = (
         _spark_join("left_anti", 1, rows=400_000),
         unstable=False,
         fires="(skew: ",
+    ),
+    Case("Spark's inner join", _two_sides("inner"), fires="BuildProbeJoin"),
+    Case("Spark's inner join, hot on the left", _two_sides("inner", hot=0), fires="BuildProbeJoin"),
+    Case(
+        "Spark's left join with a condition, hot on the right",
+        _two_sides("left", "v0 % 7 < v1 % 9", hot=1),
+        fires="BuildProbeJoin",
+    ),
+    Case(
+        "Spark's semi join with a condition, hot on the left",
+        _two_sides("left_semi", "v0 % 7 < v1 % 9", hot=0),
+        fires="BuildProbeJoin",
+    ),
+    Case("Spark's existence join, hot on the left", _existence, fires="BuildProbeJoin"),
+    Case("three joins on one key", _one_stage, fires="BuildProbeJoin"),
+    Case(
+        "range join within a key, hot on the left",
+        _two_sides("left", "v0 >= v1 - 500 AND v0 < v1", hot=0),
+        fires="searched by range",
     ),
     Case("skew_join, adaptive, full", _technique(skewext.Adaptive(), "full"), fires="(skew: "),
     Case("skew_join, auto, left", _technique(skewext.Auto(), "left"), fires=""),

@@ -22,6 +22,7 @@ from harness.facts import balance
 from harness.peers import PACKAGES
 from harness.plans import difference, expected_plan, rows_scanned
 from harness.pool import Pool, SessionLostError
+from harness.sessions import LINE
 from harness.variants import AUTO, TECHNIQUE, VARIANTS, Variant
 
 LOOK_TABLES = 8
@@ -50,8 +51,11 @@ class Options:
         """Whether a variant takes part."""
         if self.look and name in LOOK_WITHOUT and name not in self.only:
             return False
-        if (not self.comet and VARIANTS[name].session == "comet") or (
-            not self.peers and VARIANTS[name].family in PACKAGES
+        variant = VARIANTS[name]
+        if (
+            (not self.comet and variant.session == "comet")
+            or (not self.peers and variant.family in PACKAGES)
+            or variant.since > LINE
         ):
             return False
         return not self.only or name in self.only

@@ -111,6 +111,11 @@ def fetch_comet(cache: Path) -> Path:
     if LINE not in COMET:
         raise FileNotFoundError(f"Comet is for Spark {' and '.join(COMET)}")
     coordinates, _ = COMET[LINE]
+    return maven_jar(cache, coordinates)
+
+
+def maven_jar(cache: Path, coordinates: str) -> Path:
+    """Get a jar from Maven's repository, once."""
     _, artifact, version = coordinates.split(":")
     copy = ("mvn", "-q", "-B", _COPY, f"-Dartifact={coordinates}", "-DoutputDirectory={}")
     return fetched(cache / "jars" / f"{artifact}-{version}", copy) / f"{artifact}-{version}.jar"

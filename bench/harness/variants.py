@@ -25,6 +25,7 @@ Build = Callable[[Sequence["DataFrame"], Sequence[str], Point], "DataFrame"]
 SWITCH = "spark.skewext.enabled"
 OWN_SHUFFLE = "spark.skewext.shuffle.enabled"
 SKEW = "spark.skewext.skew.enabled"
+ASOF_SQL = "spark.sql.join.asofJoin.enabled"
 SPARK_SKEW = "spark.sql.adaptive.skewJoin.enabled"
 OUTPUT_SKEW = "spark.skewext.skew.outputSkew.mode"
 RUNTIME_FILTER = "spark.skewext.multiJoin.runtimeFilter.enabled"
@@ -56,6 +57,8 @@ class Variant:
     #: "plain" or "comet".
     session: str = "plain"
     min_tables: int = 2
+    #: The line of Spark that has it first.
+    since: str = ""
 
     def suits(self, point: Point) -> bool:
         """Whether the answer is right here, and the variant is not the same as another one."""
@@ -167,6 +170,7 @@ VARIANTS = {
         *(Variant(name, TECHNIQUE, _technique(name)) for name in TECHNIQUES),
         Variant("asof-pairs", "stock", as_of.by_pairs, _OFF),
         Variant("asof-union", "stock", as_of.by_union, _OFF),
+        Variant("asof-spark", "stock", as_of.by_asof_sql, {**_OFF, ASOF_SQL: "true"}, since="4.3"),
         Variant("asof", "ours", as_of.by_asof_join),
         Variant("asof-duckdb", DUCKDB, ByDuckDB(as_of.duckdb_query)),
         Variant("asof-tempo", "tempo", peers.by_tempo, _OFF),

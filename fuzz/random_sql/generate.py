@@ -70,6 +70,8 @@ STYLES = (
     Style((FULL, FULL, LEFT, RIGHT, INNER, ANTI), plain=0.95, nested=0.2, bushy=0.3, using=0.5),
     Style(_MIXED, plain=0.85, nested=0.3, bushy=0.4, using=0.4),
     Style(_MIXED, plain=0.5, nested=0.3, bushy=0.4, using=0.2),
+    # Joins in one stage, most of them with a condition on both sides.
+    Style((INNER, LEFT, RIGHT, SEMI, SEMI, ANTI), plain=0.3, nested=0.1, bushy=0.2, using=0.1),
 )
 
 
@@ -279,7 +281,7 @@ class Generator:
         """Make the condition one that is not only about equal keys."""
         random = self._random
         ours, theirs = ours.qualified(), theirs.qualified()
-        choice = random.randrange(7)
+        choice = random.choice((0, 1, 2, 2, 2, 3, 4, 5, 6))
         (a, b), *others = pairs
         if choice == 0:
             on.append(on[0])
