@@ -161,8 +161,6 @@ lazy val skewext = (project in file("."))
     scalacOptions ++= onlyOn213,
     // Tests pass arrays where 2.13 expects sequences, which is only a warning.
     Test / scalacOptions --= (if (spark.scalaBinary == "2.12") Nil else Seq("-Xfatal-warnings")),
-    javacOptions ++= (if (hasReleaseFlag) Seq("--release", spark.java) else Seq("-source", "8")),
-    javacOptions ++= Seq("-encoding", "utf8"),
     // The Makefile installs the package.
     Compile / unmanagedJars ++= {
       val packages =

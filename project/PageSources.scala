@@ -1,26 +1,17 @@
 import sbt._
 
-/** Test sources of the code blocks of a page, so that the page shows only code that compiles. */
+/** A test source of the code blocks of a page, so that the page shows only code that compiles. */
 object PageSources {
 
   def write(page: File, folder: File): Seq[File] = {
-    val text = IO.read(page)
-    def lines(language: String): Seq[String] =
-      s"(?s)```$language\n(.*?)```".r.findAllMatchIn(text).flatMap(_.group(1).linesIterator).toSeq
-    val scala = folder / "ScalaPage.scala"
+    val blocks = "(?s)```scala\n(.*?)```".r.findAllMatchIn(IO.read(page))
+    val source = folder / "ScalaPage.scala"
     IO.writeLines(
-      scala,
+      source,
       Seq("package pages", "object ScalaPage {") ++
-        ("def run(spark: org.apache.spark.sql.SparkSession): Unit = {" +: lines("scala")) ++
+        ("def run(spark: org.apache.spark.sql.SparkSession): Unit = {" +:
+          blocks.flatMap(_.group(1).linesIterator).toSeq) ++
         Seq("}", "}"))
-    val java = folder / "JavaPage.java"
-    val (imports, body) = lines("java").partition(_.startsWith("import "))
-    IO.writeLines(
-      java,
-      ("package pages;" +: imports) ++ Seq(
-        "public class JavaPage {",
-        "public static void run(org.apache.spark.sql.SparkSession spark) {") ++
-        body ++ Seq("}", "}"))
-    Seq(scala, java)
+    Seq(source)
   }
 }

@@ -1,9 +1,5 @@
 package io.github.skewext
 
-import java.util.{List => JList}
-
-import scala.collection.JavaConverters._
-
 import io.github.skewext.asof.{AsOfJoinBuilder, AsOfTable}
 import io.github.skewext.explain.{Explainer, Explanation}
 import io.github.skewext.join.{InputRole, MultiFullJoinBuilder}
@@ -18,7 +14,7 @@ import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.{Column, DataFrame, SparkSession}
 
 /**
- * The joins behind the entry points of Scala, Java and Python: it chooses the session, and calls the
+ * The joins behind the entry points of Scala and Python: it chooses the session, and calls the
  * builders of plans.
  */
 private[skewext] object Joins {
@@ -126,9 +122,6 @@ private[skewext] object Joins {
 
   /** The plan of an input: for a command, its result. Its analyzed plan would run it again. */
   def planOf(frame: DataFrame): LogicalPlan = frame.queryExecution.commandExecuted
-
-  /** A list of Java, or None for null. */
-  def listed[T](list: JList[T]): Option[Seq[T]] = Option(list).map(_.asScala.toSeq)
 
   private def expressions(columns: Seq[Column]): Seq[Expression] =
     columns.map(SparkShims.expression)

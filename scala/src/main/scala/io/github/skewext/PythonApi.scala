@@ -14,10 +14,7 @@ import io.github.skewext.technique.SkewTechniques
 import org.apache.spark.sql.skewext.{EventLog, SqlInternals}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
-/**
- * The entry points that `pyspark_skewext` calls through py4j. Scala has [[implicits]], and Java has
- * [[Skewext]].
- */
+/** The entry points that `pyspark_skewext` calls through py4j. Scala has [[implicits]]. */
 object PythonApi {
 
   /** Whether the session was built with the extension, and therefore has all its rules. */

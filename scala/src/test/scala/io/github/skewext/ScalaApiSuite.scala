@@ -1,20 +1,16 @@
 package io.github.skewext
 
-import scala.collection.JavaConverters._
-
 import io.github.skewext.implicits._
 
 import org.apache.spark.sql.functions.lit
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
-/** The functions of Scala and Java, with arguments that docs/scala.md does not show. */
+/** The functions of Scala, with arguments that docs/scala.md does not show. */
 class ScalaApiSuite extends MultiJoinTest {
 
   private lazy val a = table("k, day, v", "(1, 1, 'a'), (2, 1, 'b'), (null, 1, 'c')")
   private lazy val b = table("k, day, v", "(2, 1, 'd'), (3, 2, 'e')")
   private lazy val c = table("id, date, w", "(1, 1, 'f'), (3, 2, 'g')")
-
-  private def list[T](items: T*) = items.asJava
 
   private def assertSame(actual: DataFrame, expected: DataFrame): Unit = {
     assert(actual.schema === expected.schema)
@@ -32,10 +28,6 @@ class ScalaApiSuite extends MultiJoinTest {
       val expected = multiJoin(Seq(a, b, c), keys.head, keys, roles, suffixes, "from")
       val others = Seq[JoinInput](b, c -> keys(2))
       assertSame(a.multiJoin(others, keys.head, how, suffixes, "from"), expected)
-      val inputs = list(JoinInput.of(a), JoinInput.of(b), JoinInput.of(c, keys(2): _*))
-      assertSame(
-        Skewext.multiJoin(inputs, keys.head.asJava, how.asJava, suffixes.asJava, "from"),
-        expected)
     }
     checkJoin(a.multiFullJoin(Seq(b), Seq("k")))
   }
@@ -68,47 +60,27 @@ class ScalaApiSuite extends MultiJoinTest {
     assert(rows(least, "inner") === Set("[2,2]", "[7,2]"))
     val sameName = AsOf.of(versions.withColumnRenamed("n", "t"), "at").on("k")
     intercept[AnalysisException](spine.asOfJoin(Seq(sameName), Seq("key"), "t"))
-    val java = Skewext.asOfJoin(spine, list(sameName), list("key"), "t", "left", list("", "_2"))
-    assert(java.columns === Array("key", "other", "t", "at", "t_2"))
-    assert(
-      spine.asOfJoin(Seq(sameName), Seq("key"), "t", suffixes = Seq("", "_2")).columns
-        === java.columns)
+    val suffixed = spine.asOfJoin(Seq(sameName), Seq("key"), "t", suffixes = Seq("", "_2"))
+    assert(suffixed.columns === Array("key", "other", "t", "at", "t_2"))
   }
 
   test("the latest row with an order and ties") {
     val rows = table("k, n, m", "(1, 1, 1), (1, 1, 2), (1, 2, 3)")
     val latest = rows.latest(Seq("k"), Seq(rows("n").asc), Seq(rows("m").asc))
     assert(latest.collect().map(_.toString) === Array("[1,1,1]"))
-    assertSame(Skewext.latest(rows, list("k"), list(rows("n").asc), list(rows("m").asc)), latest)
   }
 
   test("skew joins on a key of several columns, with hot keys") {
     val salted = Technique.of("salted").hotKeys(Seq(1, 1))
     val stock = a.join(b, Seq("k", "day"), "full")
     assertSame(a.skewJoin(b, Seq("k", "day"), "full", salted), stock)
-    assertSame(Skewext.skewJoin(a, b, list("k", "day"), "full", salted), stock)
     assertSame(a.skewJoin(b, Seq("k", "day")), a.join(b, Seq("k", "day")))
     val condition = a("k") === c("id")
-    assertSame(
-      Skewext.skewJoin(a, c, condition, "left", Technique.of("none")),
-      a.join(c, condition, "left"))
+    assertSame(a.skewJoin(c, condition, "left", Technique.of("none")), a.join(c, condition, "left"))
     val error = intercept[AnalysisException] {
       a.skewJoin(b, Seq("k"), technique = Technique.of("salted").option("salt", 8))
     }
     assert(error.getMessage.contains("has no option 'salt'"))
-  }
-
-  test("null stands for an argument of Java that is missing") {
-    assertSame(
-      Skewext.multiJoin(list(JoinInput.of(a), JoinInput.of(c, "id")), list("k"), null, null, null),
-      a.multiFullJoin(Seq(c -> "id"), Seq("k")))
-    assertSame(Skewext.skewJoin(a, b, list("k", "day"), null, null), a.join(b, Seq("k", "day")))
-    val condition = a("k") === c("id")
-    assertSame(Skewext.skewJoin(a, c, condition, null, null), a.join(c, condition))
-    val versions = list(AsOf.of(c, "date").on("id"))
-    assertSame(
-      Skewext.asOfJoin(a, versions, list("k"), "day", null, null),
-      a.asOfJoin(Seq(AsOf.of(c, "date").on("id")), Seq("k"), "day"))
   }
 
   test("explanations as text, of queries with joins and without") {
@@ -117,6 +89,5 @@ class ScalaApiSuite extends MultiJoinTest {
     val text = joined.explainJoins.toString
     assert(text.startsWith("Join 1: full outer join of 3 inputs on [k]\n  asked for"), text)
     assert(text.contains("\n  skew: not run: "), text)
-    assert(Skewext.explain(joined) === text)
   }
 }

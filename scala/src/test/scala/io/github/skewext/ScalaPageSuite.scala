@@ -4,21 +4,18 @@ import java.io.ByteArrayOutputStream
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
-import pages.{JavaPage, ScalaPage}
+import pages.ScalaPage
 
 import org.apache.spark.sql.SparkSession
 
 /** The blocks of docs/scala.md print what the page shows. The build makes sources of them. */
 class ScalaPageSuite extends MultiJoinTest {
 
-  private lazy val (scala, java) = {
+  private def shown: Seq[String] = {
     val page = Paths.get(sys.props("skewext.root"), "docs", "scala.md")
     val text = new String(Files.readAllBytes(page), UTF_8)
-    text.splitAt(text.indexOf("```java"))
+    "(?s)```text\n(.*?)```".r.findAllMatchIn(text).flatMap(m => lines(m.group(1))).toSeq
   }
-
-  private def shown(part: String): Seq[String] =
-    "(?s)```text\n(.*?)```".r.findAllMatchIn(part).flatMap(m => lines(m.group(1))).toSeq
 
   private def lines(text: String): Seq[String] = text.linesIterator.filter(_.nonEmpty).toSeq
 
@@ -29,10 +26,6 @@ class ScalaPageSuite extends MultiJoinTest {
   }
 
   test("the Scala blocks print what the page shows", Slow) {
-    assert(shown(scala).nonEmpty && printed(ScalaPage.run) === shown(scala))
-  }
-
-  test("the Java block prints what the page shows") {
-    assert(shown(java).nonEmpty && printed(JavaPage.run(_)) === shown(java))
+    assert(shown.nonEmpty && printed(ScalaPage.run) === shown)
   }
 }

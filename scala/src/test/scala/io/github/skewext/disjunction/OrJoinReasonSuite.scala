@@ -1,6 +1,6 @@
 package io.github.skewext.disjunction
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.platform.SkewConf
 
@@ -153,7 +153,7 @@ class OrJoinReasonSuite extends OrJoinTest {
       origin(
         inner).text === "a join with OR of 2 parts (e = e; p = p) became joins on equal keys; " +
         "reads of the left side: 1, of the right side: 1")
-    val text = Skewext.explain(inner)
+    val text = Joins.explain(inner).toString
     assert(text.contains("rewritten: a join with OR of 2 parts"))
     val left = origin(spark.sql(query("LEFT", Or)))
     assert(left.text.endsWith("reads of the left side: 2, of the right side: 3"))

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.SparkConf
@@ -66,7 +66,7 @@ class BuildProbeSkewSuite extends BuildProbeTest {
     assert(slices(query) >= 2)
     val df = probe(query)
     df.collect()
-    assert(Skewext.explain(df).contains("skew: split, 1 partition in "))
+    assert(Joins.explain(df).toString.contains("skew: split, 1 partition in "))
   }
 
   test("leaves partitions whole whose rows decide about rows of the other side") {

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
@@ -21,7 +21,7 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
     }
   }
 
-  private def explained(df: DataFrame): String = Skewext.explain(df)
+  private def explained(df: DataFrame): String = Joins.explain(df).toString
 
   test("replaces sort-merge joins and shuffled hash joins") {
     for (prefersSort <- Seq("true", "false"); adaptive <- Seq("true", "false")) {

@@ -1,6 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.facts.MadeOf
 import io.github.skewext.platform.SkewConf
 
@@ -45,7 +45,7 @@ class KeyedBroadcastSuite extends RangeJoinTest {
       join
     }
     assert(sparks.size === 1 && besideKeys(df).isEmpty, df.queryExecution.executedPlan)
-    assert(Skewext.explain(df).contains(reason.text))
+    assert(Joins.explain(df).toString.contains(reason.text))
   }
 
   private val cases = for {
@@ -93,7 +93,7 @@ class KeyedBroadcastSuite extends RangeJoinTest {
     assert(join.metrics("numOutputRows").value === rows)
     // Those at an open end, and reversed intervals.
     assert(join.metrics("numTests").value <= 2 * rows + 1000)
-    val text = Skewext.explain(df)
+    val text = Joins.explain(df).toString
     assert(text.contains("BroadcastRangeJoin inner [k = k, (t >= t)"))
     assert(text.contains("is broadcast with a sorted index of its ranges for each key"))
     assert(text.contains("pairs tested for "))

@@ -1,6 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.join.probe.BuildProbeJoinExec
 import io.github.skewext.platform.SkewConf
 
@@ -80,7 +80,7 @@ class KeyedRangeSuite extends RangeJoinTest {
         val df = spark.sql(joined("LEFT SEMI", range, "x", "y"))
         df.collect()
         assert(probes(df).map(_.metrics("numIndexed").value) === Seq(0))
-        assert(!Skewext.explain(df).contains("searched by range"))
+        assert(!Joins.explain(df).toString.contains("searched by range"))
       }
     }
   }
@@ -89,14 +89,21 @@ class KeyedRangeSuite extends RangeJoinTest {
     val df = spark.sql(joined("INNER", "a.t < b.t", "x", "y"))
     df.collect()
     assert(probes(df).map(_.metrics("numIndexed").value).sum > 0)
-    assert(Skewext.explain(df).contains("keys with many rows are searched by range, comparison ("))
+    assert(
+      Joins
+        .explain(df)
+        .toString
+        .contains("keys with many rows are searched by range, comparison ("))
   }
 
   test("the explanation has the form of the range and the number of keys") {
     val df = spark.sql(joined("INNER", ranges.head, "x", "y"))
     assert(
-      Skewext.explain(df).contains("keys with many rows are searched by range, point in interval"))
+      Joins
+        .explain(df)
+        .toString
+        .contains("keys with many rows are searched by range, point in interval"))
     df.collect()
-    assert(Skewext.explain(df).contains("point in interval ("))
+    assert(Joins.explain(df).toString.contains("point in interval ("))
   }
 }

@@ -1,6 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.Skewext
+import io.github.skewext.Joins
 import io.github.skewext.disjunction.OrJoinReason
 import io.github.skewext.platform.{Reason, SkewConf}
 
@@ -32,7 +32,7 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
 
   private def checkLeft(df: DataFrame, reason: Reason): Unit = {
     checkSparks(df)
-    assert(Skewext.explain(df).contains(reason.text))
+    assert(Joins.explain(df).toString.contains(reason.text))
   }
 
   test("replaces broadcast nested loop joins", Slow) {
@@ -43,11 +43,11 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
 
   test("the explanation has the form of the range, the side and the tested pairs") {
     val df = spark.sql(inner)
-    val planned = Skewext.explain(df)
+    val planned = Joins.explain(df).toString
     assert(planned.contains("BroadcastRangeJoin inner ["))
     assert(planned.contains("run by skewext: range join (point in interval): the right side is"))
     df.collect()
-    assert(Skewext.explain(df).contains("pairs tested for 45 rows, which returned"))
+    assert(Joins.explain(df).toString.contains("pairs tested for 45 rows, which returned"))
   }
 
   test("tests few pairs that do not match") {
@@ -79,9 +79,13 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
       assert(ranges(df).size === 1)
       val text = hint.takeWhile(_ != ')').toUpperCase(java.util.Locale.ROOT)
       assert(
-        Skewext.explain(df).toUpperCase(java.util.Locale.ROOT).contains(s"THE HINT $text) HAS NO"))
+        Joins
+          .explain(df)
+          .toString
+          .toUpperCase(java.util.Locale.ROOT)
+          .contains(s"THE HINT $text) HAS NO"))
     }
-    assert(!Skewext.explain(spark.sql(inner)).contains("The hint"))
+    assert(!Joins.explain(spark.sql(inner)).toString.contains("The hint"))
   }
 
   test("joins without a range stay Spark's") {
@@ -101,7 +105,10 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
             assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
             assert(products(df).map(_.metrics("numOutputRows").value) === Seq(df.count()))
             assert(
-              Skewext.explain(df).contains("for each pair of partitions, a task makes a sorted"))
+              Joins
+                .explain(df)
+                .toString
+                .contains("for each pair of partitions, a task makes a sorted"))
           }
         }
         checkRange(
