@@ -6,12 +6,20 @@ package io.github.skewext.explain
  */
 private[skewext] object ExplanationText {
 
-  /** The notes, and an entry for each join and each scan. */
-  def of(explanation: Explanation): String = entries(explanation, _ => Nil).map(text).mkString("\n")
+  /** The notes, and an entry for each join, with its inputs and its operator, and each scan. */
+  def entries(explanation: Explanation): Seq[Seq[String]] = {
+    // A note may say that the query was not looked at.
+    val nothing =
+      if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
+    (explanation.notes ++ nothing).map(Seq(_)) ++
+      explanation.joins.map { join =>
+        val details = inputs(join.inputs) ++ join.execution.toSeq.flatMap(work)
+        entry(join, details ++ skews(join, showsAll = true))
+      } ++
+      explanation.scans.map(entry(_))
+  }
 
-  /** The same for Python, with the inputs of each join, and how its operator works. */
-  def detailed(explanation: Explanation): Seq[Seq[String]] =
-    entries(explanation, join => inputs(join.inputs) ++ join.execution.toSeq.flatMap(work))
+  def of(explanation: Explanation): String = entries(explanation).map(text).mkString("\n")
 
   /** Entries for the joins that skewext changed, or left alone for a reason. */
   def of(joins: Seq[ExplainedJoin]): String =
@@ -31,17 +39,6 @@ private[skewext] object ExplanationText {
 
   private def text(entry: Seq[String]): String = entry.mkString("\n  ")
 
-  private def entries(
-      explanation: Explanation,
-      details: ExplainedJoin => Seq[String]): Seq[Seq[String]] = {
-    // A note may say that the query was not looked at.
-    val nothing =
-      if (explanation.notes.isEmpty && explanation.joins.isEmpty) Seq("No joins.") else Nil
-    (explanation.notes ++ nothing).map(Seq(_)) ++
-      explanation.joins.map(join => entry(join, details(join) ++ skews(join, showsAll = true))) ++
-      explanation.scans.map(entry(_))
-  }
-
   private def concerns(join: ExplainedJoin): Boolean =
     join.origin.concerns || skews(join, showsAll = false).nonEmpty
 
@@ -51,7 +48,7 @@ private[skewext] object ExplanationText {
     s"Join ${join.number}${shown(join.place)}: ${join.title}" +: (reason ++ more)
   }
 
-  def why(origin: Origin): String =
+  private def why(origin: Origin): String =
     s"${origin.status}: ${origin.text}${origin.detail.fold("")(text => s" ($text)")}"
 
   private def entry(scan: ExplainedScan): Seq[String] = {
@@ -86,11 +83,11 @@ private[skewext] object ExplanationText {
     }
   }
 
-  def key(input: ExplainedInput): String =
+  private def key(input: ExplainedInput): String =
     if (input.key.isEmpty) "" else input.key.mkString(" [", ", ", "]")
 
   /** The conditions of an input: those that were pushed into it, its own, and those of its scan. */
-  def conditions(input: ExplainedInput): Seq[String] = {
+  private def conditions(input: ExplainedInput): Seq[String] = {
     val own = input.filters.filterNot(input.pushed.contains)
     Seq("pushed" -> input.pushed, "filter" -> own, "read by" -> input.read).collect {
       case (name, items) if items.nonEmpty => s"$name: ${items.mkString(", ")}"

@@ -34,7 +34,7 @@ object ExplanationJson {
 
   /** The same with the entries of the text, which Python prints. */
   def withEntries(explanation: Explanation): String = {
-    val entries = JObject("entries" -> Json.tree(ExplanationText.detailed(explanation)))
+    val entries = JObject("entries" -> Json.tree(ExplanationText.entries(explanation)))
     Json.text(Json.tree(explanation).snakizeKeys.merge(entries))
   }
 

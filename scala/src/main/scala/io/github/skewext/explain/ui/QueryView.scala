@@ -3,7 +3,7 @@ package io.github.skewext.explain.ui
 import scala.xml.{Node, NodeSeq}
 
 import io.github.skewext.explain.report.{ExecutedJoin, ExecutedQuery, StageTasks, TaskAdvice}
-import io.github.skewext.explain.{ExplainedInput, ExplainedJoin, ExplainedScan, ExplainedSkew, Explanation, ExplanationText, Place}
+import io.github.skewext.explain.{Explanation, ExplanationText}
 
 import org.apache.spark.sql.execution.ui.SQLExecutionUIData
 import org.apache.spark.sql.skewext.{QueryStatus, UiFormats}
@@ -26,9 +26,7 @@ object QueryView {
     <div class="text-break">
       {query.fold[NodeSeq](forgotten)(summary(_, link))}
       {ran.filter(_.stages.nonEmpty).map(executed => verdict(id, executed.advice)).toSeq}
-      {explanation.notes.map(note => <p>{note}</p>)}
-      {explanation.joins.map(join(_))}
-      {if (explanation.scans.isEmpty) Nil else scans(explanation.scans)}
+      {ExplanationText.entries(explanation).map(entry(_))}
       {ran.fold[NodeSeq](NodeSeq.Empty)(tasks(_, link))}
     </div>
   }
@@ -57,56 +55,16 @@ object QueryView {
   private def command(id: Long): Node =
     <div><code>python -m pyspark_skewext report EVENTLOG --query {id}</code> says the same.</div>
 
-  private def join(join: ExplainedJoin): Node = {
-    <div>
-      <h4>Join {join.number}: {join.title}{place(join.place)}</h4>
-      <table class="table table-bordered table-sm">
-        <tbody>
-          {row("Why it is done so", told(ExplanationText.why(join.origin), join.origin.advice))}
-          {row("Inputs", join.inputs.map(i => <div>{input(i)}</div>))}
-          {row("Operators", <div>{join.operators.mkString(", ")}</div>)}
-          {
-      join.execution.toSeq.flatMap { work =>
-        row("Grouping", <div>{work.rows}; {work.exchanges} exchanges</div>) ++
-          row("Null keys", <div>{work.nullKeys}</div>)
-      }
+  /** The title of a join or of a scan, and its lines. An indented line belongs to the one above. */
+  private def entry(lines: Seq[String]): Node =
+    if (lines.size == 1) {
+      <p>{lines.head}</p>
+    } else {
+      <div>
+        <h4>{lines.head}</h4>
+        <pre style="white-space: pre-wrap">{lines.tail.mkString("\n")}</pre>
+      </div>
     }
-          {
-      join.skews.flatMap { s =>
-        row("Skew", told(s"${s.operator} ${skew(s)}", s.advice))
-      }
-    }
-        </tbody>
-      </table>
-    </div>
-  }
-
-  private def skew(skew: ExplainedSkew): String = skew.status match {
-    case ExplainedSkew.Split => s"was split: ${skew.description}"
-    case ExplainedSkew.Whole => s"was left whole: ${skew.text}"
-    case other => s"$other: ${skew.text}"
-  }
-
-  private def input(input: ExplainedInput): String = {
-    val notes = ExplanationText.conditions(input).map("; " + _)
-    val role = input.role.fold("")(_ + " ") + input.narrowedFrom.fold("")(from => s"(was $from) ")
-    s"${input.position}: $role${input.source}${ExplanationText.key(input)}${notes.mkString}"
-  }
-
-  private def scans(scans: Seq[ExplainedScan]): Node =
-    <div>
-      <h4>Bucketed tables</h4>
-      <table class="table table-bordered table-sm">
-        <tbody>
-          {
-      scans.flatMap { scan =>
-        val read = s"reads ${scan.read} of ${scan.buckets} buckets: ${scan.why}"
-        row(s"${scan.source}, by ${scan.by.mkString(", ")}", told(read, scan.advice))
-      }
-    }
-        </tbody>
-      </table>
-    </div>
 
   private def tasks(ran: ExecutedQuery, link: String => String): NodeSeq = {
     val stages = ran.stages
@@ -128,13 +86,4 @@ object QueryView {
       </p>
       <div class="table-responsive mb-2">{TaskBars.of(tasks)}</div>
     </div>
-
-  private def place(place: String): String =
-    if (place == Place.Query) "" else s" (in a $place)"
-
-  private def told(text: String, advice: Option[String]): Seq[Node] =
-    <div>{text}</div> +: advice.toSeq.map(given => <div><i>{given}</i></div>)
-
-  private def row(name: String, what: Seq[Node]): NodeSeq =
-    <tr><th class="text-nowrap">{name}</th><td>{what}</td></tr>
 }
