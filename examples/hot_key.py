@@ -41,8 +41,7 @@ report = skewext.skew_report(visits, "user", users)
 print(report)
 
 # %%
-report.plot()
-plt.show()
+report
 
 # %% [markdown]
 # ## The join in stock Spark

@@ -320,12 +320,6 @@ def test_pictures() -> None:
     assert chart.values[:2] == [(0, 10 * MOST_BARS), (10 * MOST_BARS - 10, 0)]
     assert len(chart.values) == len(chart.labels) == MOST_BARS
 
-    matplotlib = pytest.importorskip("matplotlib.figure", reason="plots need matplotlib")
-    axes = report.plot(matplotlib.Figure())
-    assert len(axes) == MOST_STAGES
-    assert len(axes[0].patches) == 2 * 200
-    assert made(stages=0).plot(matplotlib.Figure()) == []
-
 
 def test_as_a_dictionary() -> None:
     report = made()

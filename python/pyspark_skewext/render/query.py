@@ -88,9 +88,8 @@ def chart_of(stage: JoinStage) -> Chart:
         [f"task {start + 1:,} of {tasks:,} by time" for start in starts],
         [(0.0, time) if uneven else (time, 0.0) for time, uneven in bars],
         seconds,
-        ("tasks, the slowest first", "time of the task"),
+        "tasks, the slowest first",
         colors=(BLUE, ORANGE),
         names=("even tasks", "uneven tasks"),
         median=stage.median.seconds,
-        step=step,
     )

@@ -1,18 +1,14 @@
-"""What results have in common: text, a page in notebooks, plain data, a picture."""
+"""What results have in common: text, a page in notebooks, plain data."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark_skewext.render.chart import plot
 from pyspark_skewext.render.explanation import Listing
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.values import jsonable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Shown(ABC):
@@ -38,26 +34,3 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         return self._page().html()
-
-
-class Report(Shown):
-    """A result with a picture."""
-
-    @abstractmethod
-    def _page(self) -> Page: ...
-
-    def plot(self, figure: Any = None) -> list[Axes]:
-        """Draw the picture with matplotlib, one axes for each chart.
-
-        Parameters
-        ----------
-        figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
-        page = self._page()
-        return plot(page.title, page.charts, figure)

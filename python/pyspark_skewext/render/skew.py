@@ -34,16 +34,8 @@ def page_of(report: SkewFigures, advice: Sequence[str]) -> Page:
         if key.other_rows is not None and key.output_rows is not None:
             row += [bounds(key.other_rows), bounds(key.output_rows)]
         rows.append(row)
-    hottest = Chart(
-        "rows by key",
-        [shown(key.key) for key in keys],
-        [(key.rows.middle,) for key in keys],
-        lambda value: f"{value:,.0f} rows",
-        ("", "rows of the key"),
-        horizontal=True,
-    )
     title = f"Skew of {', '.join(report.on)}, {report.shuffle_partitions:,} partitions"
-    charts = [partitions_of(report), *([hottest] if keys else [])]
+    charts = [partitions_of(report)]
     return Page(title, facts, "Keys with the most rows", header, rows, advice, charts)
 
 
@@ -93,8 +85,7 @@ def partitions_of(report: SkewFigures) -> Chart:
         labels,
         values,
         lambda value: f"{value:,.0f} rows",
-        ("partition", "rows"),
+        "partition",
         colors=(GREY, ORANGE, BLUE),
         names=("other keys", "keys with the most rows", "NULL in the key"),
-        step=step,
     )

@@ -15,7 +15,7 @@ from pyspark_skewext._validate import check_progress, check_type
 from pyspark_skewext.render.page import Page
 from pyspark_skewext.render.query import page_of
 from pyspark_skewext.render.query_gains import JoinGain, command_of, gains_of, gains_shown
-from pyspark_skewext.render.shown import Report
+from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.results.query import QueryFigures
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class QueryReport(Report, QueryFigures):
+class QueryReport(Shown, QueryFigures):
     """How uneven the tasks of a query were in its joins, and what joins of Spark's would gain.
 
     Prints as a table.

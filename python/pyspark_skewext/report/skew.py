@@ -10,7 +10,7 @@ from pyspark_skewext._engine.request import LARGEST_SHARE, LEAST_SHARE, Request,
 from pyspark_skewext._errors import type_error, value_error
 from pyspark_skewext._validate import JoinInput, check_progress, check_type, latest_inputs
 from pyspark_skewext.render.page import Page
-from pyspark_skewext.render.shown import Report
+from pyspark_skewext.render.shown import Shown
 from pyspark_skewext.render.skew import page_of
 from pyspark_skewext.render.skew_advice import advise
 from pyspark_skewext.results.skew import SkewFigures
@@ -19,7 +19,7 @@ _MOST_PARTITIONS = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
-class SkewReport(Report, SkewFigures):
+class SkewReport(Shown, SkewFigures):
     """The skew of a key. Prints as a table.
 
     Attributes
