@@ -147,8 +147,7 @@ object SkewConf {
       "columns instead of rows, which takes less time and fewer bytes. They need hash " +
       "partitioning. Columns must be strings, binaries or values of up to eight bytes, and " +
       "columns times partitions must not exceed 16384. Other exchanges are Spark's, and " +
-      "explain shows the reason. Split joins read Spark's exchanges by the buffer. If " +
-      "spark.plugins names an accelerator, Spark's own exchanges run.",
+      "explain shows the reason. If spark.plugins names an accelerator, Spark's own exchanges run.",
     since = "0.3.0")
 
   val MULTI_JOIN_HASH_BITS = internal(

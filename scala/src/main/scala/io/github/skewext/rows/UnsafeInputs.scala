@@ -1,6 +1,6 @@
 package io.github.skewext.rows
 
-import io.github.skewext.shuffle.{BulkShuffledRows, ShuffledColumns}
+import io.github.skewext.shuffle.ShuffledColumns
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
@@ -25,7 +25,7 @@ private[skewext] final class UnsafeInputs(inputTypes: Seq[Seq[DataType]]) {
 
   /** The same for all rows of an input. Blocks of columns remain blocks. */
   def all(input: Int, rows: Iterator[InternalRow]): Iterator[InternalRow] = rows match {
-    case _: ShuffledColumns | _: BulkShuffledRows => rows
+    case _: ShuffledColumns => rows
     case other => other.map(apply(input, _))
   }
 }

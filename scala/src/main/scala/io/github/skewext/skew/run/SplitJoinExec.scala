@@ -74,7 +74,7 @@ case class SplitJoinExec(
     // The closure must not contain the plan.
     val join = task(makesRows)
     val tasks = skewTasks
-    val inputs = children.map(SplitReads.execute(_)) ++ marks
+    val inputs = children.map(_.execute()) ++ marks
     new MultiZipRDD[InternalRow](
       sparkContext,
       inputs,
