@@ -37,7 +37,7 @@ object BatchPartitioner {
    */
   def of(partitioning: HashPartitioning, input: Seq[Attribute]): BatchPartitioner = {
     def ofRows: BatchPartitioner = {
-      // No column of a block is nested, so keys may be interpreted, see [[BatchRows]].
+      // No column of a block is nested, so keys may be interpreted.
       val projection = UnsafeProjection.create(partitioning.partitionIdExpression :: Nil, input)
       byRow(projection(_).getInt(0))
     }

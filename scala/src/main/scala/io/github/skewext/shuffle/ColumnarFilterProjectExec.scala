@@ -1,15 +1,15 @@
 package io.github.skewext.shuffle
 
-import io.github.skewext.facts.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.facts.{EvaluatedInTurn, KeepsStableRows, MadeOf, PartitionwiseOperator}
 import io.github.skewext.platform.LogicalLinks
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, IsNotNull, PredicateHelper, SortOrder}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, Expression, IsNotNull, PredicateHelper, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
-import org.apache.spark.sql.types.Decimal
+import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, StructType, UserDefinedType}
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarBatch, ColumnarMap}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -51,7 +51,7 @@ case class ColumnarFilterProjectExec(
     val places = output.map(column => input.indexWhere(_.exprId == column.exprId)).toArray
     val required = filter.flatMap(ColumnarFilterProjectExec.required(_, input))
     child.executeColumnar().mapPartitionsWithIndex { (task, batches) =>
-      val predicate = filter.map(BatchRows.predicate(_, input))
+      val predicate = filter.map(EvaluatedInTurn.predicate(_, input))
       predicate.foreach(_.initialize(task))
       var rows = new Array[Int](0)
       batches.map { batch =>
@@ -82,11 +82,25 @@ object ColumnarFilterProjectExec extends PredicateHelper {
     val select = node match {
       case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
         Some(ColumnarFilterProjectExec(node.output, None, child))
-      case FilterExec(condition, child) if condition.deterministic =>
+      case FilterExec(condition, child) if condition.deterministic && !readNested(Seq(condition)) =>
         Some(ColumnarFilterProjectExec(node.output, Some(condition), child))
       case _ => None
     }
     select.map(LogicalLinks.replacing(node)(_))
+  }
+
+  /**
+   * Whether expressions read a nested column. The arrays, maps and structs of a batch return 0 for a
+   * null, unless one asks first whether it is a null. Generated code asks, interpreted expressions
+   * do not. So these are evaluated on rows.
+   */
+  private[skewext] def readNested(expressions: Seq[Expression]): Boolean =
+    AttributeSet(expressions).exists(column => isNested(column.dataType))
+
+  private def isNested(dataType: DataType): Boolean = dataType match {
+    case _: ArrayType | _: MapType | _: StructType => true
+    case udt: UserDefinedType[_] => isNested(udt.sqlType)
+    case _ => false
   }
 
   /** The columns of which a condition requires that they are not null, if it requires nothing else. */

@@ -2,13 +2,13 @@ package io.github.skewext.skew.run
 
 import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.exec.MultiJoinExec
-import io.github.skewext.shuffle.{BatchRows, ZeroWithoutNulls}
+import io.github.skewext.shuffle.{ColumnarFilterProjectExec, ZeroWithoutNulls}
 import io.github.skewext.skew.plan.{KeySketch, SketchLayout}
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, Literal, SortOrder, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, BindReferences, Expression, Literal, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
@@ -72,26 +72,24 @@ case class KeySketchExec(keys: Seq[Expression], numPartitions: Int, every: Int, 
    * Batches pass unchanged. Spark 4 converts no batches to rows below a node that supports both, so
    * a consumer of rows converts them above this node.
    */
-  override def supportsColumnar: Boolean = child.supportsColumnar
+  override def supportsColumnar: Boolean =
+    child.supportsColumnar && !ColumnarFilterProjectExec.readNested(keys)
 
-  override def supportsRowBased: Boolean = child.supportsRowBased
+  override def supportsRowBased: Boolean = !supportsColumnar || child.supportsRowBased
 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = {
     val batches = child.executeColumnar()
     begin(batches.getNumPartitions)
-    val (tasks, copied) = (sampling, BatchRows.copied(keys, child.output))
+    val tasks = sampling
     batches.mapPartitionsWithIndex(
       (mapTask, iterator) => {
         val sampler = tasks.start(mapTask)
-        // The sampler is interpreted.
-        lazy val copy = copied.map(UnsafeProjection.create(_))
         var untilNext = sampler.first
         iterator.map { batch =>
           var row = -1
           while (untilNext <= batch.numRows - 1 - row) {
             row += untilNext
-            val sampled = batch.getRow(row)
-            untilNext = sampler.sample(copy.fold[InternalRow](sampled)(_(sampled)))
+            untilNext = sampler.sample(batch.getRow(row))
           }
           untilNext -= batch.numRows - 1 - row
           batch
