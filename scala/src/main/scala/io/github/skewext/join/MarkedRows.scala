@@ -1,6 +1,5 @@
 package io.github.skewext.join
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
 import java.util.BitSet
 import java.util.concurrent.TimeUnit
 
@@ -10,6 +9,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A set of rows of a broadcast side, with one bit per row. A row is identified by a number, or by its
@@ -43,24 +43,11 @@ final class MarkedRows {
     rowsOf(partition)
   }
 
-  def toBytes: Array[Byte] = {
-    val bytes = new ByteArrayOutputStream
-    val out = new DataOutputStream(bytes)
-    out.writeInt(rowsOf.size)
-    rowsOf.foreach { rows =>
-      val ofRows = rows.toByteArray
-      out.writeInt(ofRows.length)
-      out.write(ofRows)
-    }
-    bytes.toByteArray
-  }
+  def toBytes: Array[Byte] = SqlInternals.toBytes(rowsOf.toArray)
 
   private def addAll(bytes: Array[Byte]): this.type = {
-    val in = new DataInputStream(new ByteArrayInputStream(bytes))
-    (0 until in.readInt()).foreach { partition =>
-      val ofRows = new Array[Byte](in.readInt())
-      in.readFully(ofRows)
-      ofPartition(partition).or(BitSet.valueOf(ofRows))
+    SqlInternals.fromBytes[Array[BitSet]](bytes).zipWithIndex.foreach { case (rows, partition) =>
+      ofPartition(partition).or(rows)
     }
     this
   }

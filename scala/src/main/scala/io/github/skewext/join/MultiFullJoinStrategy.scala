@@ -3,20 +3,14 @@ package io.github.skewext.join
 import io.github.skewext.join.InputRole.Optional
 import io.github.skewext.join.exec.MultiFullJoinExec
 import io.github.skewext.join.optimizer.LowerMultiFullJoin
-import io.github.skewext.platform.SkewConf
+import io.github.skewext.platform.{NamedStrategy, SkewConf}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 
 /** Plans a [[MultiFullJoin]] as one operator that joins all inputs in one pass. */
-object MultiFullJoinStrategy extends SparkStrategy {
-
-  /**
-   * A name as rules have, for `spark.skewext.excludedRules`. `OwnOperators` has none: it plans nodes
-   * that nothing else can plan.
-   */
-  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+object MultiFullJoinStrategy extends NamedStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case _: MultiFullJoin if SkewConf.excludes(SQLConf.get, ruleName) => Nil

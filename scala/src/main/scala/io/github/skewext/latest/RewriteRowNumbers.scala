@@ -2,12 +2,12 @@ package io.github.skewext.latest
 
 import io.github.skewext.inputs.KeyTypes
 import io.github.skewext.join.JoinOrigin
-import io.github.skewext.platform.SkewConf
+import io.github.skewext.platform.{NamedStrategy, SkewConf}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Window, WindowGroupLimit}
 import org.apache.spark.sql.execution.window.{Partial, WindowGroupLimitExec}
-import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{FilterExec, ProjectExec, SparkPlan}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{ShuffleService, SparkShims}
 
@@ -26,26 +26,22 @@ import org.apache.spark.sql.skewext.{ShuffleService, SparkShims}
  * until its last batches. Spark plans what is below the exchange as before, with its limit for each
  * map task. So no exchange is added, and none has more rows.
  */
-object RewriteRowNumbers extends SparkStrategy with PredicateHelper {
-
-  /** A name as rules have, for `spark.skewext.excludedRules`. */
-  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+object RewriteRowNumbers extends NamedStrategy with PredicateHelper {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case filter @ FirstRows(first) if isOn(SQLConf.get) && whyNot(filter, first).isEmpty =>
+    case filter @ FirstRows(first) if isOn && whyNot(filter, first).isEmpty =>
       planned(first) :: Nil
     case _ => Nil
   }
 
-  private def isOn(conf: SQLConf): Boolean = SkewConf.enabled(conf) &&
-    conf.getConf(SkewConf.LATEST_REWRITE) && !SkewConf.excludes(conf, ruleName)
+  override protected def isOn: Boolean = super.isOn && SQLConf.get.getConf(SkewConf.LATEST_REWRITE)
 
   /** Why all filters on row numbers stay Spark's in this application. */
   def whyOff: Option[String] = ShuffleService.exchangesMissing
 
   /** The reasons why filters on row numbers stay Spark's. */
   def leftToSpark(optimized: LogicalPlan): Seq[String] =
-    if (isOn(SQLConf.get)) {
+    if (isOn) {
       optimized.collectWithSubqueries { case filter @ FirstRows(first) =>
         whyNot(filter, first)
       }.flatten

@@ -151,3 +151,17 @@ case class GuardedStrategy(strategy: SparkStrategy) extends SparkStrategy {
     Guard.protect(s"the strategy ${strategy.getClass.getSimpleName}", Seq.empty[SparkPlan])(
       strategy(plan))
 }
+
+/**
+ * A strategy that has a name as rules have, for `spark.skewext.excludedRules`. [[OwnOperators]] has
+ * none: it plans nodes that nothing else can plan.
+ */
+abstract class NamedStrategy extends SparkStrategy {
+
+  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+
+  protected def isOn: Boolean = {
+    val conf = SQLConf.get
+    SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
+  }
+}

@@ -1,10 +1,10 @@
 package io.github.skewext.profile
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, DataInputStream, DataOutputStream}
-
 import org.apache.datasketches.frequencies.{ErrorType, ItemsSketch}
 import org.apache.datasketches.hll.{HllSketch, TgtHllType, Union}
 import org.apache.datasketches.memory.Memory
+
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A profile of the keys of some rows, or, after a merge, of all rows. Its size depends on the
@@ -66,31 +66,14 @@ private[skewext] final class KeyProfile(
     (keys.getLowerBound(key), math.min(keys.getUpperBound(key), ofPartition))
   }
 
-  def toBytes: Array[Byte] = {
-    val result = new ByteArrayOutputStream(1 << 14)
-    val out = new DataOutputStream(result)
-    Seq(rows, nullRows, bytes, asked).foreach { counts =>
-      out.writeInt(counts.length)
-      counts.foreach(out.writeLong)
-    }
-    out.writeBoolean(largest.isDefined)
-    largest.foreach { row =>
-      out.writeLong(row.bytes)
-      out.writeInt(row.partition)
-      out.writeBoolean(row.key.isDefined)
-      row.key.foreach { key =>
-        out.writeInt(key.hash)
-        out.writeInt(key.bytes.length)
-        out.write(key.bytes)
-      }
-    }
-    out.writeLong(untracked)
-    Seq(keys.toByteArray(ReportedKeySerDe), distinct.toCompactByteArray).foreach { sketch =>
-      out.writeInt(sketch.length)
-      out.write(sketch)
-    }
-    result.toByteArray
-  }
+  /** Every serializer supports the bytes as the result of a task. */
+  def toBytes: Array[Byte] = SqlInternals.toBytes(
+    (
+      Array(rows, nullRows, bytes, asked),
+      largest,
+      untracked,
+      keys.toByteArray(ReportedKeySerDe),
+      distinct.toCompactByteArray))
 }
 
 private[skewext] object KeyProfile {
@@ -116,32 +99,17 @@ private[skewext] object KeyProfile {
       new HllSketch(LgDistinct, TgtHllType.HLL_8))
 
   def fromBytes(bytes: Array[Byte]): KeyProfile = {
-    val in = new DataInputStream(new ByteArrayInputStream(bytes))
-    def counts(): Array[Long] = Array.fill(in.readInt())(in.readLong())
-    def sketch(): Array[Byte] = {
-      val sketch = new Array[Byte](in.readInt())
-      in.readFully(sketch)
-      sketch
-    }
-    def largest(): LargestRow = {
-      val (size, partition) = (in.readLong(), in.readInt())
-      val key = if (in.readBoolean()) {
-        val hash = in.readInt()
-        Some(new ReportedKey(hash, sketch()))
-      } else {
-        None
-      }
-      LargestRow(size, partition, key)
-    }
+    type Parts = (Array[Array[Long]], Option[LargestRow], Long, Array[Byte], Array[Byte])
+    val (counts, largest, untracked, keys, distinct) = SqlInternals.fromBytes[Parts](bytes)
     new KeyProfile(
-      counts(),
-      counts(),
-      counts(),
-      counts(),
-      if (in.readBoolean()) Some(largest()) else None,
-      in.readLong(),
-      ItemsSketch.getInstance(Memory.wrap(sketch()), ReportedKeySerDe),
-      HllSketch.heapify(sketch()))
+      counts(0),
+      counts(1),
+      counts(2),
+      counts(3),
+      largest,
+      untracked,
+      ItemsSketch.getInstance(Memory.wrap(keys), ReportedKeySerDe),
+      HllSketch.heapify(distinct))
   }
 
   /** Merges serialized profiles. An empty array represents a profile without rows. */

@@ -58,7 +58,7 @@ object AutoJoin extends SkewTechnique {
     def other(technique: SkewTechnique, why: String) =
       Candidate(technique, TechniqueOptions(), why)
     val shuffled = if (AdaptiveJoin.isOn(request.session)) {
-      other(AdaptiveJoin, "partitions are split when their sizes are known") +: salted
+      Seq(other(AdaptiveJoin, "partitions are split when their sizes are known"))
     } else {
       salted :+ other(PlainJoin, "partitions are not split in this session")
     }

@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodeGenerator, CodegenContext, ExprCode}
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, LeafExpression, UnsafeRow}
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * A row of the left side and one of the right side, either of which may be null. The row of the
@@ -55,14 +54,20 @@ final class PairRows(assembler: RowAssembler) extends InputRows(2, assembler) {
     exists = matched
   }
 
-  override def toUnsafeRow: UnsafeRow = {
-    if (inBlock >= 0) {
+  /** The row of a side; null if there is none. A row of the block is built once. */
+  def rowOf(side: Int): UnsafeRow = {
+    if (side == inBlock) {
       if (index != built) {
         block.rowAt(index)
         built = index
       }
-      rows(inBlock) = block.row
+      rows(side) = block.row
     }
+    rows(side)
+  }
+
+  override def toUnsafeRow: UnsafeRow = {
+    if (inBlock >= 0) rowOf(inBlock)
     first = if (rows(0) ne null) 0 else 1
     super.toUnsafeRow
   }
@@ -75,15 +80,8 @@ case class PairColumn(side: Int, ordinal: Int, dataType: DataType, nullable: Boo
   @transient private lazy val accessor = InternalRow.getAccessor(dataType)
 
   override def eval(row: InternalRow): Any = {
-    val pair = row.asInstanceOf[PairRows]
-    if (pair.inBlock == side) {
-      val column = pair.column(ordinal)
-      if (column.hasNulls && column.nulls(pair.index) != 0) null
-      else BlockValue(dataType, column, pair.index)
-    } else {
-      val row = pair.rows(side)
-      if ((row eq null) || row.isNullAt(ordinal)) null else accessor(row, ordinal)
-    }
+    val own = row.asInstanceOf[PairRows].rowOf(side)
+    if ((own eq null) || own.isNullAt(ordinal)) null else accessor(own, ordinal)
   }
 
   override def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
@@ -126,29 +124,10 @@ object PairColumn {
   }
 }
 
-/** Reads values in a column of a block. */
+/** A value in a column of a block. */
 private[probe] object BlockValue {
 
-  def apply(dataType: DataType, column: BlockColumn, row: Int): Any = {
-    def word = column.words(row)
-    dataType match {
-      case BooleanType => word != 0
-      case ByteType => word.toByte
-      case ShortType => word.toShort
-      case IntegerType | DateType | _: YearMonthIntervalType => word.toInt
-      case FloatType => java.lang.Float.intBitsToFloat(word.toInt)
-      case DoubleType => java.lang.Double.longBitsToDouble(word)
-      case d: DecimalType => Decimal.createUnsafe(word, d.precision, d.scale)
-      case BinaryType => string(column, row).getBytes
-      case _: StringType => string(column, row)
-      case _ => word
-    }
-  }
-
-  private def string(column: BlockColumn, row: Int): UTF8String =
-    UTF8String.fromAddress(column.bytes, column.starts(row), column.words(row).toInt)
-
-  /** The same as code; None for types that no block has. */
+  /** The code that reads it; None for types that no block has. */
   def code(dataType: DataType, column: String, row: String): Option[String] = {
     val word = s"$column.words()[$row]"
     def string = s"UTF8String.fromAddress($column.bytes(), $column.starts()[$row], (int) $word)"

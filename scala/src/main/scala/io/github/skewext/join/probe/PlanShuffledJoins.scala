@@ -2,12 +2,12 @@ package io.github.skewext.join.probe
 
 import io.github.skewext.facts.{BuiltinShuffledJoin, ComparedByBytes, JoinHints}
 import io.github.skewext.join.StoragePartitions
-import io.github.skewext.platform.{ExtensionPoints, Reason, Reasons, SkewConf}
+import io.github.skewext.platform.{ExtensionPoints, NamedStrategy, Reason, Reasons, SkewConf}
 
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 import org.apache.spark.sql.sources.BaseRelation
@@ -21,18 +21,12 @@ import org.apache.spark.sql.sources.BaseRelation
  * and the change to a broadcast when adaptive execution plans again. Exchanges, and sorts of
  * operators above, are planned after it. So no operator relies on an order that the join lacks.
  */
-object PlanShuffledJoins extends SparkStrategy {
-
-  /** A name as rules have, for `spark.skewext.excludedRules`. */
-  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+object PlanShuffledJoins extends NamedStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case join: Join if isOn(SQLConf.get) && whyNot(join).isEmpty => planned(join).toSeq
+    case join: Join if isOn && whyNot(join).isEmpty => planned(join).toSeq
     case _ => Nil
   }
-
-  private def isOn(conf: SQLConf): Boolean =
-    SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
 
   /** The reason why a join stays Spark's if Spark shuffles it. */
   private[skewext] def whyNot(join: Join): Option[ProbeReason] = {

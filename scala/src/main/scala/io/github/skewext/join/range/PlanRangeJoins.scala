@@ -3,17 +3,17 @@ package io.github.skewext.join.range
 import java.util.Locale
 
 import io.github.skewext.facts.JoinHints
-import io.github.skewext.platform.{OwnOperators, Reason, Reasons, RunsIfDisabled, SkewConf}
+import io.github.skewext.platform.{NamedStrategy, OwnOperators, Reason, Reasons, RunsIfDisabled, SkewConf}
 
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide}
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan, UnresolvedHint}
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage, LogicalQueryStageStrategy}
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.execution.skewext.BroadcastTable
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
 
@@ -28,13 +28,10 @@ import org.apache.spark.sql.skewext.SparkShims
  * It replaces a broadcast hash join with a range when adaptive execution plans again, because the
  * finished broadcast shows whether keys have many rows.
  */
-object PlanRangeJoins extends SparkStrategy {
-
-  /** A name as rules have, for `spark.skewext.excludedRules`. */
-  private[skewext] val ruleName: String = getClass.getName.stripSuffix("$")
+object PlanRangeJoins extends NamedStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case join: Join if isOn(SQLConf.get) && whyNot(join).isEmpty =>
+    case join: Join if isOn && whyNot(join).isEmpty =>
       begun(join).getOrElse(replaced(join)).toSeq
     case _ => Nil
   }
@@ -44,9 +41,6 @@ object PlanRangeJoins extends SparkStrategy {
 
   /** Of a hash table. The driver makes an index of as many rows. */
   private final val MaxBytes = 256L << 20
-
-  private def isOn(conf: SQLConf): Boolean =
-    SkewConf.enabled(conf) && !SkewConf.excludes(conf, ruleName)
 
   /** The reason why a join stays Spark's if Spark runs it as a nested loop. */
   private[skewext] def whyNot(join: Join): Option[RangeReason] = {

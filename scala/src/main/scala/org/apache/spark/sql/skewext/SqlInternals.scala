@@ -30,6 +30,12 @@ object SqlInternals {
   /** Runs `body` with the session, and so with its settings, as the active session. */
   def withActive[T](session: SparkSession)(body: => T): T = session.withActive(body)
 
+  /** An object as bytes, by Java's serialization. */
+  def toBytes(value: AnyRef): Array[Byte] = Utils.serialize(value)
+
+  def fromBytes[T](bytes: Array[Byte]): T =
+    Utils.deserialize[T](bytes, Utils.getContextOrSparkClassLoader)
+
   /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)
 
