@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.RandomSeed
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.skew.plan.{InputSizes, MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitTask}
+import io.github.skewext.skew.plan.{InputSizes, MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitPlace, SplitTask}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite
@@ -151,7 +151,7 @@ class RandomSplitsSuite extends AnyFunSuite {
           .reads(
             (0 until partitions).map(p => CoalescedPartitionSpec(p, p + 1)),
             c.planned.map(_.bytes),
-            splitLast = seed % 2 == 1)
+            Seq(SplitPlace.First, SplitPlace.Last)((seed % 2).toInt))
         val tasks = SkewSplits(splits).tasks(reads)
         val parts = tasks.indices.flatMap { t =>
           val rows = c.inputs.indices.map { i =>
@@ -164,10 +164,10 @@ class RandomSplitsSuite extends AnyFunSuite {
             }
           }
           val read = tasks(t) match {
-            case SplitTask.Piece(i, slice) =>
+            case SplitTask.Piece(i, slice, _) =>
               if (slice.shares > 1) cut += 1
               rows.updated(i, rows(i).filter(_.id % slice.shares == slice.share))
-            case SplitTask.Residual(i, p) =>
+            case SplitTask.Residual(i, p, _) =>
               assert(
                 p === Some(reads.head(t).asInstanceOf[CoalescedPartitionSpec].startReducerIndex))
               residuals += 1

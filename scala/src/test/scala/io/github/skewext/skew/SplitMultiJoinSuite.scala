@@ -2,6 +2,7 @@ package io.github.skewext.skew
 
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
+import io.github.skewext.skew.run.SplitReads
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -24,7 +25,21 @@ class SplitMultiJoinSuite extends SkewTest {
     }
   }
 
-  test("null keys of several inputs that are not spread", Slow) {
+  test("tasks prefer the locations of Spark's own shuffle reads") {
+    val join = checkSplit(fullJoin("k")(hotFirst(3): _*))
+    withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "true") {
+      for (child <- join.children) {
+        val (sparks, ours) = (child.execute(), SplitReads.execute(child))
+        assert(sparks.getClass !== ours.getClass)
+        val expected = sparks.partitions.map(sparks.preferredLocations)
+        assert(expected.exists(_.nonEmpty))
+        assert(ours.partitions.map(ours.preferredLocations) === expected)
+      }
+    }
+  }
+
+  test("null keys of several inputs are divided in all of them", Slow) {
+    // Not where nothing is asked of partitions: then they would not come together at all.
     withSQLConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS.key -> "false") {
       def nulls(i: Int, rows: Int) = skewed(i, rows)
         .withColumn("k", when(col(s"v$i") % 20 === 0, col("k")).otherwise(lit(null)))
@@ -35,11 +50,19 @@ class SplitMultiJoinSuite extends SkewTest {
           indicator = indicator)
         val join = checkSplit(df)
         assert(join.splits.residuals > 0 && join.splits.partitions.forall(_.input == 0))
-        // Those of the sliced input are divided.
         val byTask =
           df.rdd.mapPartitions(rows => Iterator(rows.count(_.isNullAt(0)))).collect().toSeq
-        assert(byTask.max < byTask.sum / 2, byTask)
+        assert(byTask.max < byTask.sum / 3, byTask)
+        // Those that have no row of the sliced input, too.
+        val ofOthers = df.rdd
+          .mapPartitions(rows => Iterator(rows.count(r => r.isNullAt(0) && r.isNullAt(1))))
+          .collect()
+        assert(ofOthers.count(_ > 0) > 3 && ofOthers.max < ofOthers.sum / 2, ofOthers.toSeq)
       }
+      // By what is in them, and so not where that may be another value when a task runs again.
+      val random = nulls(1, 400).withColumn("v1", col("v1") + (rand() * 0).cast("long"))
+      val join = checkSplit(fullJoin("k")(nulls(0, 2400), random))
+      assert(join.splits.residuals > 0 && !join.splits.partitions.exists(_.dividesNullKeys))
     }
   }
 

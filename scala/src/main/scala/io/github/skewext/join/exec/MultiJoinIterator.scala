@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
  * @param drainedLast an input that is drained after all others, or -1.
  * @param known the keys that this input has, if they are known without its rows; evaluated after
  *              all inputs have been drained.
+ * @param nullKeys the rows with a null key to return, if not all that the roles allow.
  * @param giveUpRest frees memory that the inputs use and can do without, if there is none for rows.
  */
 private[skewext] final class MultiJoinIterator(
@@ -31,21 +32,22 @@ private[skewext] final class MultiJoinIterator(
     sliceKeys: KeyFilter = null,
     drainedLast: Int = -1,
     known: () => Option[MatchedKeyFilter] = () => None,
-    giveUpRest: () => Unit = () => ())
+    giveUpRest: () => Unit = () => (),
+    nullKeys: Option[(Int, UnsafeRow) => Boolean] = None)
     extends TaskRows(task.metrics.outputRows) {
 
   private[this] val n = inputs.length
   private[this] val keys = task.keys.own
   private[this] val roles = task.roles.toArray
   private[this] val emitsNullKeys = Array.tabulate(n)(InputRole.emitsNullKeys(task.roles, _))
+  private[this] val ownNullKeys = nullKeys.orNull
   private[this] val needed = roles.indices.filter(roles(_).isNeeded).toArray
   private[this] val excluded = roles.indices.filter(roles(_) == Excluded).toArray
   private[this] val makesRows = task.output.makesRows
   private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
 
   private[this] val combination = new InputRows(n, task.output.assembler)
-
-  private[this] val present = new Array[Int](n)
+  private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
 
   private[this] val numFields = task.output.inputTypes.map(_.size).toArray
   private[this] val single = roles.map(!_.isShown)
@@ -109,7 +111,7 @@ private[skewext] final class MultiJoinIterator(
       if (!groups.keyHasNull) numGroups += 1
       if (comesOut()) {
         combination.first = firstPresent()
-        showIndicator(groups.rows)
+        if (indicators != null) combination.indicator = indicators.of(groups.rows)
         if (groups.keyHasNull) numNullKeys += 1
         shown = true
         showGroup(changedFrom = 0)
@@ -140,10 +142,15 @@ private[skewext] final class MultiJoinIterator(
    */
   private def drain(): Boolean = {
     var row = draining.nextAlone()
-    while (row != null && !emitsNullKeys(draining.current)) row = draining.nextAlone()
+    while (row != null && !isShown(row)) row = draining.nextAlone()
     if (row != null) showAlone(draining.current, row)
     row != null
   }
+
+  /** Whether a row with a null key is in the result. */
+  private def isShown(row: UnsafeRow): Boolean =
+    if (ownNullKeys == null) emitsNullKeys(draining.current)
+    else ownNullKeys(draining.current, row)
 
   private def comesOut(): Boolean = {
     val rows = groups.rows
@@ -170,21 +177,6 @@ private[skewext] final class MultiJoinIterator(
     i
   }
 
-  /** The positions of the inputs that have the key. */
-  private def showIndicator(rows: Array[UnsafeRow]): Unit =
-    if (task.withIndicator) {
-      var (i, count) = (0, 0)
-      while (i < n) {
-        if (rows(i) != null) {
-          present(count) = i
-          count += 1
-        }
-        i += 1
-      }
-      combination.indicator =
-        UnsafeArrayData.fromPrimitiveArray(java.util.Arrays.copyOf(present, count))
-    }
-
   private def showGroup(changedFrom: Int): Unit = {
     System.arraycopy(groups.rows, 0, combination.rows, 0, n)
     combination.changedFrom(changedFrom)
@@ -196,7 +188,7 @@ private[skewext] final class MultiJoinIterator(
     combination.rows(input) = row
     combination.changedFrom(0)
     combination.first = input
-    showIndicator(combination.rows)
+    if (indicators != null) combination.indicator = indicators.of(combination.rows)
     numNullKeys += 1
     showCombination()
   }
@@ -220,4 +212,32 @@ private[skewext] final class MultiJoinIterator(
       metrics.spillSize.add(groups.spillSize)
     }
   }
+}
+
+/**
+ * The positions of the inputs that have the key, as arrays that are created once per set of inputs.
+ */
+private[skewext] final class Indicators(n: Int) {
+  private[this] val known = new java.util.HashMap[java.util.BitSet, UnsafeArrayData]()
+  private[this] val present = new java.util.BitSet(n)
+
+  def of(rows: Array[UnsafeRow]): UnsafeArrayData = {
+    present.clear()
+    var i = 0
+    while (i < n) {
+      if (rows(i) != null) present.set(i)
+      i += 1
+    }
+    var positions = known.get(present)
+    if (positions == null) {
+      positions = UnsafeArrayData.fromPrimitiveArray(present.stream().toArray)
+      if (known.size >= Indicators.MaxKnown) known.clear()
+      known.put(present.clone().asInstanceOf[java.util.BitSet], positions)
+    }
+    positions
+  }
+}
+
+private object Indicators {
+  private val MaxKnown = 4096
 }

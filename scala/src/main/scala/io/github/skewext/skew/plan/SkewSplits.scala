@@ -45,14 +45,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
    * split partitions, and the reads of the tasks of these.
    *
    * @param bytes the size of each partition of each input.
-   * @param splitLast whether split partitions come last: for a query that runs some tasks at first
-   *                  and may need no others. Else they come first, because a long task must not
-   *                  start last.
+   * @param place the place of split partitions among the others.
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],
       bytes: Seq[IndexedSeq[Long]],
-      splitLast: Boolean): Seq[Seq[ShufflePartitionSpec]] = {
+      place: SplitPlace): Seq[Seq[ShufflePartitionSpec]] = {
     val inOrder = ranges.flatMap { range =>
       val (from, until) = (range.startReducerIndex, range.endReducerIndex)
       val split = (from until until).filter(byPartition.contains)
@@ -62,7 +60,7 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
         val whole = if (start < end || split.isEmpty) Seq(Left((start, end))) else Nil
         whole ++ split.lift(j).toSeq.flatMap { p =>
           byPartition(p).tasks.map {
-            case SplitTask.Piece(input, slice) => Right((p, input, slice))
+            case SplitTask.Piece(input, slice, _) => Right((p, input, slice))
             case _ => Left((p, p + 1))
           }
         }
@@ -73,7 +71,10 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
       case _ => true
     }
     val (split, whole) = inOrder.partition(isSplit)
-    val tasks = if (splitLast) whole ++ split else split ++ whole
+    val tasks = place match {
+      case SplitPlace.First => split ++ whole
+      case SplitPlace.Last => whole ++ split
+    }
     bytes.indices.map { i =>
       tasks.map {
         case Right((p, `i`, slice)) =>
@@ -136,12 +137,12 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
     else if (!isPossible) None
     else {
       (left(split.head).head, read.slice) match {
-        case (piece @ SplitTask.Piece(i, slice), Some((j, spec)))
+        case (piece @ SplitTask.Piece(i, slice, _), Some((j, spec)))
             if i == j && slice.startMap == spec.startMapIndex
               && slice.endMap == spec.endMapIndex =>
           Some(piece)
-        case (SplitTask.Residual(i, p), None) =>
-          Some(SplitTask.Residual(i, p.filter(_ => isOne)))
+        case (SplitTask.Residual(i, p, nulls), None) =>
+          Some(SplitTask.Residual(i, p.filter(_ => isOne), nulls))
         case _ => None
       }
     }
@@ -171,4 +172,16 @@ object SkewSplits {
       case _ => None
     }
   }
+}
+
+/** The place of split partitions among the tasks of a join. */
+sealed trait SplitPlace
+
+object SplitPlace {
+
+  /** First, because a long task must not start last. */
+  case object First extends SplitPlace
+
+  /** Last, for a query that runs some tasks at first and may need no others. */
+  case object Last extends SplitPlace
 }

@@ -35,6 +35,8 @@ private[plan] final class SliceSearch(
   private lazy val blocks = skewed.sizes.blocks(partition)
   private lazy val cuttable = skewed.isCuttable(partition)
   private lazy val toMark = Marking.slices(skewed, partition, target, settings)
+  private lazy val nullKeysDivided =
+    residual && inputs.indices.forall(i => i == input || inputs(i).stable.rows())
 
   private lazy val smallest: Double = {
     val wanted = hot.map(h => own / math.min(h.slices, h.maxSlices(input)))
@@ -82,7 +84,8 @@ private[plan] final class SliceSearch(
       slices,
       residual,
       SplitCost(works.max + whole, read + divided + whole),
-      byOutput = !bySize)
+      byOutput = !bySize,
+      dividesNullKeys = nullKeysDivided)
     if (residual) withResidual(pieces, works.max) else pieces
   }
 

@@ -112,7 +112,7 @@ private[skewext] object MarkKeys {
       time: SQLMetric): Option[RDD[InternalRow]] = {
     val reads = inputs.map(SplitReadSpecs.readsOf)
     val parts = tasks.zipWithIndex.flatMap {
-      case (residual @ SplitTask.Residual(_, Some(p)), t) =>
+      case (residual @ SplitTask.Residual(_, Some(p), _), t) =>
         splits.of(p).toSeq.flatMap(_.marking).map(part(t, p, residual, _, roles, reads.map(_(t))))
       case _ => Nil
     }

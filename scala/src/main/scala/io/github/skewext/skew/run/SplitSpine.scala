@@ -31,7 +31,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
     SplitMetrics.report(splits, join.session.sparkContext, join.metrics)
     val tasks = splits.tasks(join.children.map(SplitReadSpecs.readsOf))
     slicesOfSpine(join.children.head, tasks) +: join.children.indices.tail.map { i =>
-      val all = join.children(i).execute()
+      val all = SplitReads.execute(join.children(i))
       candidates(join, i, tasks).fold(all) { case (found, ofTasks) =>
         new MultiZipRDD[InternalRow](
           join.session.sparkContext,
@@ -45,9 +45,9 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
 
   private def slicesOfSpine(spine: SparkPlan, tasks: IndexedSeq[SplitTask]): RDD[InternalRow] = {
     val share = RowShare.of(spine.output)
-    spine.execute().mapPartitionsWithIndex { (task, rows) =>
+    SplitReads.execute(spine).mapPartitionsWithIndex { (task, rows) =>
       tasks(task) match {
-        case SplitTask.Piece(_, slice) => share.filter(rows, slice)
+        case SplitTask.Piece(_, slice, _) => share.filter(rows, slice)
         case _ => rows
       }
     }
@@ -59,7 +59,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
       input: Int,
       tasks: IndexedSeq[SplitTask]): Option[(RDD[InternalRow], Set[Int])] = {
     val parts = for {
-      (SplitTask.Residual(`input`, Some(p)), task) <- tasks.zipWithIndex
+      (SplitTask.Residual(`input`, Some(p), _), task) <- tasks.zipWithIndex
       slice <- splits.of(p).toSeq.flatMap(_.marking)
     } yield (task, PartialReducerPartitionSpec(p, slice.startMap, slice.endMap, slice.bytesRead))
     val ofPart = parts.map(_._1)

@@ -4,7 +4,7 @@ import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.Required
 import io.github.skewext.join.exec.{MultiJoinIterator, MultiJoinTask}
 import io.github.skewext.rows.{KeyFilter, NormalizedKeys, UnsafeInputs}
-import io.github.skewext.skew.plan.SplitTask
+import io.github.skewext.skew.plan.{SplitTask, TaskShare}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
@@ -35,7 +35,7 @@ private[skewext] case class SplitTasks(
       task.copy(roles = part.roles(task.roles), metrics = task.metrics.copy(ofKind = Some(rows)))
     part match {
       case SplitTask.Whole => new MultiJoinIterator(task, inputs).toScala
-      case SplitTask.Piece(input, slice) =>
+      case SplitTask.Piece(input, slice, nulls) =>
         val parts =
           inputs.updated(input, () => rowShares(input).filter(inputs(input)(), slice))
         val iterator =
@@ -47,16 +47,36 @@ private[skewext] case class SplitTasks(
               parts,
               slice = input,
               // The other inputs are complete, but the slice has only a part of their keys.
-              sliceKeys = KeyFilter.ofBytes(slice.bytes))
+              sliceKeys = KeyFilter.ofBytes(slice.bytes),
+              nullKeys = nullKeys(task.roles, input, nulls))
           }
         iterator.toScala
-      case SplitTask.Residual(input, _) =>
+      case SplitTask.Residual(input, _, nulls) =>
         // The input is read last even if it is sorted, because its rows are not stored anyway.
         val unordered = partTask(residualRows).copy(ordered = None)
+        // Pieces that merge sorted inputs return no rows of the other inputs with a null key.
+        val ofNulls =
+          if (task.ordered.isDefined) None else nullKeys(task.roles, input, nulls)
         def met = marks.headOption.flatMap(sent => MatchedKeys.ofAll(sent()))
-        residual(unordered, input, inputs, met)
+        residual(unordered, input, inputs, met, ofNulls)
     }
   }
+
+  /**
+   * The rows with a null key that a task of a partition returns. None: those that the roles allow.
+   */
+  private def nullKeys(
+      ofJoin: Seq[InputRole],
+      input: Int,
+      own: TaskShare): Option[(Int, UnsafeRow) => Boolean] =
+    if (own.shares < 2) {
+      None
+    } else {
+      val emits = ofJoin.indices.map(i => i != input && InputRole.emitsNullKeys(ofJoin, i))
+      val ofSlice = InputRole.emitsNullKeys(ofJoin, input)
+      val shareOf = rowShares.map(_.among(own.shares))
+      Some((i, row) => if (i == input) ofSlice else emits(i) && shareOf(i)(row) == own.share)
+    }
 
   /**
    * Joins the other inputs. Of the skewed input only the keys matter that the others have, each
@@ -67,7 +87,8 @@ private[skewext] case class SplitTasks(
       task: MultiJoinTask,
       input: Int,
       inputs: Array[() => Iterator[InternalRow]],
-      met: => Option[MatchedKeys]): Iterator[InternalRow] = {
+      met: => Option[MatchedKeys],
+      nullKeys: Option[(Int, UnsafeRow) => Boolean]): Iterator[InternalRow] = {
     val asUnsafe = new UnsafeInputs(task.output.inputTypes)
     val wanted = new KeyLookup(keys, TaskContext.get())
     val asked = SplitTasks.keysThatMatter(task.roles)
@@ -87,7 +108,8 @@ private[skewext] case class SplitTasks(
       wrapped.toArray,
       drainedLast = input,
       known = () => known,
-      giveUpRest = () => wanted.giveUp()).toScala
+      giveUpRest = () => wanted.giveUp(),
+      nullKeys = nullKeys.map(own => (i: Int, row: UnsafeRow) => i != input && own(i, row))).toScala
     // The Spark task may go on with other partitions, as in a coalesced RDD.
     joined ++ {
       wanted.close()

@@ -223,6 +223,21 @@ class SkewPlannerSuite extends SkewPlannerTest {
     assert(marked(stable = true).nonEmpty && marked(stable = false).isEmpty)
   }
 
+  test("divides null keys by the content of rows, if that is repeatable") {
+    val (hot, small) = (input(Optional, 100, 100, 100, 100), input(Optional, 10))
+    def split(inputs: SkewInput*) = only(planned(inputs, settings))
+    assert(split(hot, small).tasks.map(nullKeysOf).toSet.size === 1 + split(hot, small).slices.size)
+    assert(split(hot.copy(stable = Stability(rows = () => false)), small).dividesNullKeys)
+    val asRead = split(hot, small.copy(stable = Stability(rows = () => false)))
+    assert(asRead.residual && asRead.tasks.map(nullKeysOf).toSet === Set(TaskShare.NoRows))
+  }
+
+  private def nullKeysOf(task: SplitTask): TaskShare = task match {
+    case SplitTask.Piece(_, _, nulls) => nulls
+    case SplitTask.Residual(_, _, nulls) => nulls
+    case SplitTask.Whole => fail()
+  }
+
   test("whether inputs may change is asked where something is skewed") {
     def asked(blocks: Long*): Set[String] = {
       var asked = Set.empty[String]

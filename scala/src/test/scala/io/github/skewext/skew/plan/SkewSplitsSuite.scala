@@ -16,7 +16,7 @@ class SkewSplitsSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
-    val first = splits.reads(ranges, bytes, splitLast = false)
+    val first = splits.reads(ranges, bytes, SplitPlace.First)
     // The partitions in their order, as Spark may read them.
     val reads = first.map(r => r.slice(4, 6) ++ r.take(4) ++ r.drop(6))
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
@@ -32,7 +32,8 @@ class SkewSplitsSuite extends AnyFunSuite {
         PartialReducerPartitionSpec(3, 2, 3, 60),
         read(4, 6, 1)))
     val tasks = splits.tasks(reads)
-    val expected = SplitTask.Residual(1, Some(3)) +: slices.map(SplitTask.Piece(1, _))
+    val expected = SplitTask.Residual(1, Some(3), TaskShare(0, 4)) +:
+      slices.zipWithIndex.map { case (s, i) => SplitTask.Piece(1, s, TaskShare(i + 1, 4)) }
     assert(splits.tasks(first) === expected ++ Seq.fill(3)(SplitTask.Whole))
     assert(tasks === (SplitTask.Whole +: SplitTask.Whole +: expected :+ SplitTask.Whole))
     // Other partitions may have been put together, or left out as they are empty.

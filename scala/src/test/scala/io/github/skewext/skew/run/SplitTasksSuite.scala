@@ -4,7 +4,7 @@ import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Present, Required}
 import io.github.skewext.join.exec.MultiJoinTaskTest
 import io.github.skewext.rows.NormalizedKeys
-import io.github.skewext.skew.plan.SplitTask
+import io.github.skewext.skew.plan.{SplitTask, TaskShare}
 
 import org.apache.spark.sql.skewext.{TestMemory, TestTask}
 
@@ -22,7 +22,7 @@ class SplitTasksSuite extends MultiJoinTaskTest {
       right: Iterator[Long]): (Seq[Long], Long) = {
     val task = join(Required, role)
     val tasks = SplitTasks(
-      IndexedSeq(SplitTask.Residual(1, None)),
+      IndexedSeq(SplitTask.Residual(1, None, TaskShare.NoRows)),
       NormalizedKeys(Seq(key, key), 64),
       Seq.fill(2)(RowShare(Nil, allColumns = true)),
       metric,
