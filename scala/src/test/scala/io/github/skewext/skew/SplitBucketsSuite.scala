@@ -159,6 +159,18 @@ class SplitBucketsSuite extends SkewTest {
     compiled(checkSplitBuckets(fullJoin("k")(t("hotgroups"), t("sorted1"))))
   }
 
+  test("a table of whose files less than a byte is read has rows, too") {
+    withTable("wide") {
+      val nulls = (0 until 500).map(i => lit(null).cast("string").as(s"c$i"))
+      val rows = spark.range(0, 200, 1, 1).select(col("id").as("k") +: nulls: _*)
+      write(rows, "wide", format = "json")
+      for (how <- Seq("full", "left")) withClue(s"$how: ") {
+        val join = checkSplitBuckets(t("wide").select("k").join(t("hot"), Seq("k"), how))
+        assert(join.splits.partitions.forall(s => s.input == 1 && s.residual))
+      }
+    }
+  }
+
   private def checkOneBlock(df: DataFrame): Unit = {
     checkWhole(df)
     assert(reasons(df) === Seq(SkewReason.OneBlock))

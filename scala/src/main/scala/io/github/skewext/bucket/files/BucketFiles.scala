@@ -66,12 +66,13 @@ private[skewext] class BucketFiles(
           starts(i),
           starts(i + 1) - starts(i),
           file.length,
-          (read(file.length) * (groups(i).bytes / all)).toLong)
+          math.ceil(read(file.length) * (groups(i).bytes / all)).toLong)
       }
     }
   }
 
-  private def read(bytes: Long): Long = (bytes * share).toLong
+  /** Not 0, which would mean that there are no rows. */
+  private def read(bytes: Long): Long = math.ceil(bytes * share).toLong
 }
 
 private[skewext] object BucketFiles {

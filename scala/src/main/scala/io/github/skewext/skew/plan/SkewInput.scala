@@ -54,7 +54,7 @@ case class Stability(keys: () => Boolean = () => true, rows: () => Boolean = () 
 /**
  * The sizes of an input.
  *
- * @param bytes its size in every partition.
+ * @param bytes its size in every partition; 0 only if it has no rows there.
  * @param blocks for every partition, the blocks of all map tasks, in the order of the map tasks.
  * @param wholeBytes if it has several shuffles, the part of `bytes` that every slice reads whole.
  * @param weights for every partition, the factor by which the work exceeds the bytes, see

@@ -12,12 +12,18 @@ private[split] object SplitBytes {
 
   private final val Iceberg = "org.apache.iceberg."
 
-  /** @param total the bytes of all splits, in the columns that are read, as the table reports. */
+  /**
+   * The bytes of each split: not 0, which would mean that it has no rows.
+   *
+   * @param total the bytes of all splits, in the columns that are read, as the table reports.
+   */
   def of(splits: Seq[InputPartition], total: Long): Seq[Long] = {
     val inFiles = splits.flatMap(inFilesOf)
     val sum = inFiles.map(_.toDouble).sum
-    if (inFiles.size == splits.size && sum > 0) inFiles.map(bytes => (total * (bytes / sum)).toLong)
-    else splits.map(_ => total / splits.size)
+    val bytes =
+      if (inFiles.size == splits.size && sum > 0) inFiles.map(bytes => total * (bytes / sum))
+      else splits.map(_ => total.toDouble / splits.size)
+    bytes.map(each => math.max(1L, each.toLong))
   }
 
   /** Of Iceberg: the bytes of the parts of files, with their files of deletes. */
