@@ -3,7 +3,7 @@ package io.github.skewext.skew
 import io.github.skewext.RandomSeed
 import io.github.skewext.join.InputRole
 import io.github.skewext.join.InputRole.{Excluded, Optional, Present, Required}
-import io.github.skewext.skew.plan.{InputSizes, MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitPlace, SplitTask}
+import io.github.skewext.skew.plan.{InputSizes, MapBlocks, PartitionOutput, PartitionSplit, SkewInput, SkewPlanner, SkewReason, SkewSettings, SkewSplits, SplitTask}
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 import org.scalatest.funsuite.AnyFunSuite
@@ -151,7 +151,7 @@ class RandomSplitsSuite extends AnyFunSuite {
           .reads(
             (0 until partitions).map(p => CoalescedPartitionSpec(p, p + 1)),
             c.planned.map(_.bytes),
-            Seq(SplitPlace.First, SplitPlace.Last)((seed % 2).toInt))
+            splitLast = seed % 2 == 1)
         val tasks = SkewSplits(splits).tasks(reads)
         val parts = tasks.indices.flatMap { t =>
           val rows = c.inputs.indices.map { i =>

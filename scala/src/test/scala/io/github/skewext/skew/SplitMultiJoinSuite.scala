@@ -2,7 +2,6 @@ package io.github.skewext.skew
 
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.skew.plan.SkewReason
-import io.github.skewext.skew.run.SplitReads
 import org.scalacheck.Gen
 import org.scalacheck.rng.Seed
 
@@ -22,19 +21,6 @@ class SplitMultiJoinSuite extends SkewTest {
       assert(join.metrics("numPieceRows").value > 0)
       assert(join.metrics("numResidualRows").value > 0)
       assert(join.metrics("rereadSize").value > 0)
-    }
-  }
-
-  test("tasks prefer the locations of Spark's own shuffle reads") {
-    val join = checkSplit(fullJoin("k")(hotFirst(3): _*))
-    withSQLConf(SkewConf.SHUFFLE_ENABLED.key -> "true") {
-      for (child <- join.children) {
-        val (sparks, ours) = (child.execute(), SplitReads.execute(child))
-        assert(sparks.getClass !== ours.getClass)
-        val expected = sparks.partitions.map(sparks.preferredLocations)
-        assert(expected.exists(_.nonEmpty))
-        assert(ours.partitions.map(ours.preferredLocations) === expected)
-      }
     }
   }
 

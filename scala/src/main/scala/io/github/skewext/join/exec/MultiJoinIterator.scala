@@ -47,7 +47,8 @@ private[skewext] final class MultiJoinIterator(
   private[this] val asUnsafe = new UnsafeInputs(task.output.inputTypes)
 
   private[this] val combination = new InputRows(n, task.output.assembler)
-  private[this] val indicators = if (task.withIndicator) new Indicators(n) else null
+
+  private[this] val present = new Array[Int](n)
 
   private[this] val numFields = task.output.inputTypes.map(_.size).toArray
   private[this] val single = roles.map(!_.isShown)
@@ -111,7 +112,7 @@ private[skewext] final class MultiJoinIterator(
       if (!groups.keyHasNull) numGroups += 1
       if (comesOut()) {
         combination.first = firstPresent()
-        if (indicators != null) combination.indicator = indicators.of(groups.rows)
+        showIndicator(groups.rows)
         if (groups.keyHasNull) numNullKeys += 1
         shown = true
         showGroup(changedFrom = 0)
@@ -177,6 +178,21 @@ private[skewext] final class MultiJoinIterator(
     i
   }
 
+  /** The positions of the inputs that have the key. */
+  private def showIndicator(rows: Array[UnsafeRow]): Unit =
+    if (task.withIndicator) {
+      var (i, count) = (0, 0)
+      while (i < n) {
+        if (rows(i) != null) {
+          present(count) = i
+          count += 1
+        }
+        i += 1
+      }
+      combination.indicator =
+        UnsafeArrayData.fromPrimitiveArray(java.util.Arrays.copyOf(present, count))
+    }
+
   private def showGroup(changedFrom: Int): Unit = {
     System.arraycopy(groups.rows, 0, combination.rows, 0, n)
     combination.changedFrom(changedFrom)
@@ -188,7 +204,7 @@ private[skewext] final class MultiJoinIterator(
     combination.rows(input) = row
     combination.changedFrom(0)
     combination.first = input
-    if (indicators != null) combination.indicator = indicators.of(combination.rows)
+    showIndicator(combination.rows)
     numNullKeys += 1
     showCombination()
   }
@@ -212,32 +228,4 @@ private[skewext] final class MultiJoinIterator(
       metrics.spillSize.add(groups.spillSize)
     }
   }
-}
-
-/**
- * The positions of the inputs that have the key, as arrays that are created once per set of inputs.
- */
-private[skewext] final class Indicators(n: Int) {
-  private[this] val known = new java.util.HashMap[java.util.BitSet, UnsafeArrayData]()
-  private[this] val present = new java.util.BitSet(n)
-
-  def of(rows: Array[UnsafeRow]): UnsafeArrayData = {
-    present.clear()
-    var i = 0
-    while (i < n) {
-      if (rows(i) != null) present.set(i)
-      i += 1
-    }
-    var positions = known.get(present)
-    if (positions == null) {
-      positions = UnsafeArrayData.fromPrimitiveArray(present.stream().toArray)
-      if (known.size >= Indicators.MaxKnown) known.clear()
-      known.put(present.clone().asInstanceOf[java.util.BitSet], positions)
-    }
-    positions
-  }
-}
-
-private object Indicators {
-  private val MaxKnown = 4096
 }

@@ -45,12 +45,14 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
    * split partitions, and the reads of the tasks of these.
    *
    * @param bytes the size of each partition of each input.
-   * @param place the place of split partitions among the others.
+   * @param splitLast whether split partitions come last: for a query that runs some tasks at first
+   *                  and may need no others. Else they come first, because a long task must not
+   *                  start last.
    */
   def reads(
       ranges: Seq[CoalescedPartitionSpec],
       bytes: Seq[IndexedSeq[Long]],
-      place: SplitPlace): Seq[Seq[ShufflePartitionSpec]] = {
+      splitLast: Boolean): Seq[Seq[ShufflePartitionSpec]] = {
     val inOrder = ranges.flatMap { range =>
       val (from, until) = (range.startReducerIndex, range.endReducerIndex)
       val split = (from until until).filter(byPartition.contains)
@@ -71,10 +73,7 @@ case class SkewSplits(partitions: Seq[PartitionSplit], limit: Option[SkewReason.
       case _ => true
     }
     val (split, whole) = inOrder.partition(isSplit)
-    val tasks = place match {
-      case SplitPlace.First => split ++ whole
-      case SplitPlace.Last => whole ++ split
-    }
+    val tasks = if (splitLast) whole ++ split else split ++ whole
     bytes.indices.map { i =>
       tasks.map {
         case Right((p, `i`, slice)) =>
@@ -172,16 +171,4 @@ object SkewSplits {
       case _ => None
     }
   }
-}
-
-/** The place of split partitions among the tasks of a join. */
-sealed trait SplitPlace
-
-object SplitPlace {
-
-  /** First, because a long task must not start last. */
-  case object First extends SplitPlace
-
-  /** Last, for a query that runs some tasks at first and may need no others. */
-  case object Last extends SplitPlace
 }

@@ -31,7 +31,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
     SplitMetrics.report(splits, join.session.sparkContext, join.metrics)
     val tasks = splits.tasks(join.children.map(SplitReadSpecs.readsOf))
     slicesOfSpine(join.children.head, tasks) +: join.children.indices.tail.map { i =>
-      val all = SplitReads.execute(join.children(i))
+      val all = join.children(i).execute()
       candidates(join, i, tasks).fold(all) { case (found, ofTasks) =>
         new MultiZipRDD[InternalRow](
           join.session.sparkContext,
@@ -45,7 +45,7 @@ case class SplitSpine(splits: SkewSplits) extends SplitInputs {
 
   private def slicesOfSpine(spine: SparkPlan, tasks: IndexedSeq[SplitTask]): RDD[InternalRow] = {
     val share = RowShare.of(spine.output)
-    SplitReads.execute(spine).mapPartitionsWithIndex { (task, rows) =>
+    spine.execute().mapPartitionsWithIndex { (task, rows) =>
       tasks(task) match {
         case SplitTask.Piece(_, slice, _) => share.filter(rows, slice)
         case _ => rows

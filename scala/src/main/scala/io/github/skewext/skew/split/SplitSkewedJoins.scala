@@ -4,7 +4,7 @@ import io.github.skewext.facts.{BuiltinShuffledJoin, JoinHints}
 import io.github.skewext.join.WholeReason
 import io.github.skewext.join.exec.{MultiFullJoinExec, SpineJoinExec}
 import io.github.skewext.platform.SkewConf
-import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SkewSettings, SplitPlace}
+import io.github.skewext.skew.plan.{PartitionOutput, SkewPlanner, SkewReason, SkewSettings}
 import io.github.skewext.skew.run.{SplitJoinExec, SplitOperator}
 import io.github.skewext.technique.hint.{AdaptiveOptions, TechniqueHint}
 
@@ -29,8 +29,7 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) splitJoins(plan) else plan
 
   /** With a limit above, Spark runs the first task alone, then some others, and so on. */
-  private def placeIn(plan: SparkPlan): SplitPlace =
-    if (plan.exists(_.isInstanceOf[CollectLimitExec])) SplitPlace.Last else SplitPlace.First
+  private def splitsLast(plan: SparkPlan): Boolean = plan.exists(_.isInstanceOf[CollectLimitExec])
 
   /**
    * Returns the plan with the first replacement of the join that gives operators above the rows that
@@ -71,7 +70,7 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
           inputs <- partitionedInputs(joined)
         } yield (joined, inputs)
         val splits: Either[SkewReason.Detailed, Seq[SparkPlan]] = described match {
-          case Right((joined, inputs)) => split(join, joined, inputs, placeIn(plan))
+          case Right((joined, inputs)) => split(join, joined, inputs, splitsLast(plan))
           case Left(reason) => Left(reason.given)
         }
         splits.flatMap(replaced(whole, join, _).left.map(_.given)) match {
@@ -136,12 +135,12 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
       join: SparkPlan,
       joined: JoinedInputs,
       inputs: Seq[PartitionedInput],
-      place: SplitPlace): Either[SkewReason.Detailed, Seq[SparkPlan]] = for {
+      splitLast: Boolean): Either[SkewReason.Detailed, Seq[SparkPlan]] = for {
     splits <- SkewPlanner
       .plan(
         joined.inputs.zip(inputs).map { case (i, input) => i.toSkewInput(input, inputs.head) },
         // Tasks that mark keys would run before the first task of a query with a limit.
-        if (place == SplitPlace.Last) JoinSettings.of(conf, join).copy(marking = false)
+        if (splitLast) JoinSettings.of(conf, join).copy(marking = false)
         else JoinSettings.of(conf, join),
         output(joined, inputs))
       .left
@@ -153,7 +152,7 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
       }
     _ <- mustStayWhole(join).toLeft(())
   } yield {
-    val reads = splits.reads(inputs.head.ranges, inputs.map(_.bytes), place)
+    val reads = splits.reads(inputs.head.ranges, inputs.map(_.bytes), splitLast)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
     val unordered = joined.splitPlan(children, splits)
     if (join.outputOrdering.isEmpty) {

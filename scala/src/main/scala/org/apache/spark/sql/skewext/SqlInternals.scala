@@ -34,7 +34,7 @@ object SqlInternals {
   def toBytes(value: AnyRef): Array[Byte] = Utils.serialize(value)
 
   def fromBytes[T](bytes: Array[Byte]): T =
-    Utils.deserialize[T](bytes, Utils.getContextOrSparkClassLoader)
+    Utils.deserialize[T](bytes, getClass.getClassLoader)
 
   /** Normalizes floating-point values as Spark's joins do: -0.0 = 0.0, and all NaNs are equal. */
   def normalizeFloats(expr: Expression): Expression = NormalizeFloatingNumbers.normalize(expr)

@@ -16,7 +16,7 @@ class SkewSplitsSuite extends AnyFunSuite {
     def read(from: Int, until: Int, i: Int) =
       CoalescedPartitionSpec(from, until, (from until until).map(bytes(i)).sum)
     val ranges = Seq(CoalescedPartitionSpec(0, 2), CoalescedPartitionSpec(2, 6))
-    val first = splits.reads(ranges, bytes, SplitPlace.First)
+    val first = splits.reads(ranges, bytes, splitLast = false)
     // The partitions in their order, as Spark may read them.
     val reads = first.map(r => r.slice(4, 6) ++ r.take(4) ++ r.drop(6))
     assert(reads.head === Seq(0 -> 2, 2 -> 3, 3 -> 4, 3 -> 4, 3 -> 4, 3 -> 4, 4 -> 6).map {
