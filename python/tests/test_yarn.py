@@ -19,7 +19,7 @@ import pyspark_skewext as skewext
 SPARK = Path(pyspark.__file__).parent
 JARS = SPARK / "jars"
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "bench"
-MANAGER = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
+CLUSTER = Path(__file__).with_name("MiniYarn.java")
 
 #: Joins with the extension and without it, and the hosts of the tasks that join.
 SCRIPT = """
@@ -53,14 +53,25 @@ def yarn(folder: Path) -> Iterator[Path]:
     """Start a cluster with one node, and give the folder of its settings."""
     (client,) = JARS.glob("hadoop-client-api-*.jar")
     version = client.stem.removeprefix("hadoop-client-api-")
-    jar = maven_jar(CACHE, f"org.apache.hadoop:hadoop-client-minicluster:{version}")
+    # The cluster of Hadoop's tests asserts by JUnit, and signs by Bouncy Castle.
+    coordinates = (
+        f"org.apache.hadoop:hadoop-client-minicluster:{version}",
+        "junit:junit:4.13.2",
+        "org.bouncycastle:bcprov-jdk15on:1.68",
+        "org.bouncycastle:bcpkix-jdk15on:1.68",
+    )
+    jars = ":".join(str(maven_jar(CACHE, each)) for each in coordinates)
     port, conf = free_port(), folder / "conf"
     conf.mkdir()
-    command = ["java", "-Xmx512m", "-cp", f"{jar}:{JARS}/*", MANAGER, "-nodfs"]
-    command += ["-rmport", str(port), "-writeConfig", str(conf / "yarn-site.xml")]
-    command += ["-D", "yarn.nodemanager.vmem-check-enabled=false"]
-    command += ["-D", "yarn.nodemanager.pmem-check-enabled=false"]
-    with listening(command, port, folder, seconds=120):
+    command = [
+        "java",
+        "-Xmx512m",
+        "--add-opens=java.base/java.lang=ALL-UNNAMED",
+        "-cp",
+        f"{jars}:{JARS}/*",
+        str(CLUSTER),
+    ]
+    with listening([*command, str(conf / "yarn-site.xml"), str(port)], port, folder):
         yield conf
 
 
@@ -84,7 +95,13 @@ def test_joins_on_yarn(mode: str, tmp_path: Path) -> None:
     with yarn(tmp_path) as conf:
         done = subprocess.run(
             [*command, str(script), str(result)],
-            env={**os.environ, "HADOOP_CONF_DIR": str(conf), "YARN_CONF_DIR": str(conf)},
+            env={
+                **os.environ,
+                "HADOOP_CONF_DIR": str(conf),
+                "YARN_CONF_DIR": str(conf),
+                # The package from PyPI has no archive of itself.
+                "PYSPARK_ARCHIVES_PATH": f"local:{SPARK.parent}",
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,
