@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
@@ -16,7 +15,6 @@ from pictures import svg_of
 import pyspark_skewext as skewext
 from pyspark_skewext.render.chart import MOST_BARS
 from pyspark_skewext.render.skew import partitions_of
-from pyspark_skewext.render.values import shown
 from pyspark_skewext.report import SkewReport
 from pyspark_skewext.results.skew import Slowest
 
