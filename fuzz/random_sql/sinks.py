@@ -173,14 +173,19 @@ def agree(sink: str, ours: Rows, expected: Rows) -> bool:
         return ours == _as_in_pandas(expected)
     if sink.startswith("orc"):
         # ORC's reader repeats the first zero of a batch of zeros, whatever the sign of the others.
-        return _without_signs(ours) == _without_signs(expected)
+        return _changed(ours, _without_sign) == _changed(expected, _without_sign)
     return ours == expected
 
 
-def _without_signs(rows: Rows) -> Rows:
+def _without_sign(value: Any) -> Any:
+    return 0.0 if value == "-0.0" else value
+
+
+def _changed(rows: Rows, change: Callable[[Any], Any]) -> Rows:
+    """The rows with each value changed."""
     found: Rows = Counter()
-    for row, count in rows.items():
-        found[tuple(0.0 if value == "-0.0" else value for value in row)] += count
+    for row, times in rows.items():
+        found[tuple(map(change, row))] += times
     return found
 
 
@@ -229,10 +234,7 @@ def _from_pandas(value: Any) -> Any:
 
 def _as_in_pandas(rows: Rows) -> Rows:
     """What pandas makes of rows: numbers are floats where there are nulls, which are NaN."""
-    found: Rows = Counter()
-    for row, times in rows.items():
-        found[tuple(map(_loosely, row))] += times
-    return found
+    return _changed(rows, _loosely)
 
 
 def _loosely(value: Any) -> Any:

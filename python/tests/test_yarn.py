@@ -41,7 +41,7 @@ for way in ("true", "false"):
         sums = joined.agg(F.count("*"), F.sum(F.xxhash64(*joined.columns).cast("decimal(38)")))
         found[f"{name} {way}"] = [str(value) for value in sums.collect()[0]]
         found[f"plan {name} {way}"] = sums._jdf.queryExecution().executedPlan().toString()
-found["executors"] = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos().__len__() - 1
+found["executors"] = len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
 with open(sys.argv[1], "w") as out:
     json.dump(found, out)
 spark.stop()

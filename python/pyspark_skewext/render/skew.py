@@ -35,8 +35,8 @@ def page_of(report: SkewFigures, advice: Sequence[str]) -> Page:
             row += [bounds(key.other_rows), bounds(key.output_rows)]
         rows.append(row)
     title = f"Skew of {', '.join(report.on)}, {report.shuffle_partitions:,} partitions"
-    charts = [partitions_of(report)]
-    return Page(title, facts, "Keys with the most rows", header, rows, advice, charts)
+    chart = partitions_of(report)
+    return Page(title, facts, "Keys with the most rows", header, rows, advice, [chart])
 
 
 def _facts(skew: KeySkew, name: str) -> list[tuple[str, str]]:

@@ -1,7 +1,5 @@
 package io.github.skewext
 
-import scala.annotation.varargs
-
 import org.apache.spark.sql.{Column, DataFrame, Dataset}
 
 /**
@@ -19,10 +17,10 @@ final case class AsOf private[skewext] (
     private[skewext] val order: Option[Seq[Column]] = None) {
 
   /** The names of the key columns, if they differ from those of the join. */
-  @varargs def on(names: String*): AsOf = copy(keys = names)
+  def on(names: String*): AsOf = copy(keys = names)
 
   /** The columns of the spine that are compared with the key, if they are not those of the join. */
-  @varargs def onSpine(names: String*): AsOf = copy(spineKeys = names)
+  def onSpine(names: String*): AsOf = copy(spineKeys = names)
 
   /**
    * The match: `backward`, the last version at or before the time of the spine, which is the
@@ -40,7 +38,7 @@ final case class AsOf private[skewext] (
    * The order among versions with equal keys and times: the greatest one matches. By default all
    * other columns decide, from left to right.
    */
-  @varargs def ties(columns: Column*): AsOf = copy(order = Some(columns))
+  def ties(columns: Column*): AsOf = copy(order = Some(columns))
 }
 
 object AsOf {

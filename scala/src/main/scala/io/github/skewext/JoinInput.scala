@@ -1,6 +1,5 @@
 package io.github.skewext
 
-import scala.annotation.varargs
 import scala.language.implicitConversions
 
 import org.apache.spark.sql.{DataFrame, Dataset}
@@ -18,7 +17,7 @@ final case class JoinInput private[skewext] (
 object JoinInput {
 
   /** An input, with the names of its key columns if they differ from those of the join. */
-  @varargs def of(input: Dataset[_], keys: String*): JoinInput = JoinInput(input.toDF(), keys)
+  def of(input: Dataset[_], keys: String*): JoinInput = JoinInput(input.toDF(), keys)
 
   implicit def ofDataset(input: Dataset[_]): JoinInput = of(input)
 

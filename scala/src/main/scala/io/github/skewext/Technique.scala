@@ -1,6 +1,5 @@
 package io.github.skewext
 
-import scala.annotation.varargs
 import scala.language.implicitConversions
 
 import org.apache.spark.sql.Column
@@ -19,7 +18,7 @@ final case class Technique private[skewext] (
   def option(name: String, value: Any): Technique = copy(options = options + (name -> s"$value"))
 
   /** Keys with many rows: a value for each, or a `Seq` of values if the key has several columns. */
-  @varargs def hotKeys(values: Any*): Technique = copy(keys = Some(values.map {
+  def hotKeys(values: Any*): Technique = copy(keys = Some(values.map {
     case key: Seq[_] => key.map(lit)
     case value => Seq(lit(value))
   }))

@@ -62,7 +62,7 @@ object QueryView {
     } else {
       <div>
         <h4>{lines.head}</h4>
-        <pre style="white-space: pre-wrap">{lines.tail.mkString("\n")}</pre>
+        <pre>{lines.tail.mkString("\n")}</pre>
       </div>
     }
 
