@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: What a result keeps of a plan, besides the joins.
-_OPERATORS = ("Exchange", "ColumnExchange", "BulkExchange", "NativeExchange", "Sort")
+_OPERATORS = ("Exchange", "ColumnExchange", "NativeExchange", "Sort")
 _WEIGHTS = 1009
 
 

@@ -19,7 +19,7 @@ import io.github.skewext.nullkeys.SpreadNullKeys
 import io.github.skewext.platform.Guard.{linked, linkedStrategy}
 import io.github.skewext.platform.{ExtensionPoints, Guard, GuardedRule, GuardedStrategy, LoadedExtension, LogicalJoinRules, NonAdaptiveRules, OwnOperators, RestoreBegunBroadcasts, RuleGroup, SparkLine}
 import io.github.skewext.rewrite.RewriteJoinChains
-import io.github.skewext.shuffle.{BulkExchanges, ReadsBulkRows}
+import io.github.skewext.shuffle.{PlanColumnExchanges, ReadsColumns}
 import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.split.{MarkWrittenJoins, RequiredLayout, SketchJoinKeys, SplitSkewedJoins}
 import io.github.skewext.technique.{CheckBroadcasts, ListFilesOnce, PlanSkewJoins, PushThroughSaltKeys, ResolveSkewJoinHints}
@@ -91,7 +91,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       // Runs first, because the remaining sorts show the order that the query requires of a join.
       extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfScans)
       extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfScans))
-      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfBulkExchanges))
+      extensions.injectColumnar(_ => NonAdaptiveRules(SkewExtensions.rulesOfColumnExchanges))
       if (ExtensionPoints.hasRulesBeforeExchanges) {
         extensions.injectQueryPostPlannerStrategyRule(_ => SkewExtensions.rulesBeforeExchanges)
         extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfExchanges)
@@ -102,7 +102,7 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       } else {
         // Without RequiredLayout it is unknown what relies on the partitions of a join.
         ExtensionPoints.warnOnce()
-        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfBulkExchanges)
+        extensions.injectQueryStagePrepRule(_ => SkewExtensions.rulesOfColumnExchanges)
       }
     }
 }
@@ -113,12 +113,8 @@ object SkewExtensions {
     Collections.newSetFromMap(
       Collections.synchronizedMap(new WeakHashMap[SparkSessionExtensions, java.lang.Boolean]()))
 
-  /**
-   * In this order: if skewext is disabled, the first rule leaves no multi-way join for the others.
-   */
-  private val rulesOfOwnNodes: Seq[Rule[LogicalPlan]] =
+  private val rulesOfMultiJoins: Seq[Rule[LogicalPlan]] =
     Seq(
-      linked(LowerMultiFullJoin),
       linked(PropagateEmptyInputs),
       linked(NarrowRoles),
       linked(PushKeyPredicates),
@@ -134,9 +130,14 @@ object SkewExtensions {
       linked(BoundAsOfTimes),
       linked(PruneAsOfInputs))
 
+  /** If skewext is disabled, this rule leaves no multi-way join for the others. */
+  private val lowerMultiJoins: Rule[LogicalPlan] = linked(LowerMultiFullJoin)
+
+  private val rulesOfOwnNodes: Seq[Rule[LogicalPlan]] = lowerMultiJoins +: rulesOfMultiJoins
+
   /** A value, because Spark asks for its rules each time that it optimizes a plan. */
   private val loadedOptimizerRules: Rule[LogicalPlan] = {
-    val rules = rulesOfOwnNodes.patch(1, Seq(linked(RewriteJoinChains)), 0) ++
+    val rules = Seq(lowerMultiJoins, linked(RewriteJoinChains)) ++ rulesOfMultiJoins ++
       Seq(linked(MarkWrittenJoins), linked(PlanSkewJoins))
     new LogicalJoinRules(rules, rulesOfOwnNodes)
   }
@@ -173,10 +174,10 @@ object SkewExtensions {
       linked(RequiredLayout.AfterExchanges),
       linked(UndoReplicatingSplits(SkewReason.MergeTarget)),
       linked(SketchJoinKeys(MergeQuery.isPartOfOne)),
-      linked(BulkExchanges))
+      linked(PlanColumnExchanges))
 
-  private val rulesOfBulkExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(linked(DropGroupLimits), linked(BulkExchanges), linked(SeparateInputs))
+  private val rulesOfColumnExchanges: Rule[SparkPlan] =
+    new PhysicalJoinRules(linked(DropGroupLimits), linked(PlanColumnExchanges), linked(SeparateInputs))
 
   /** In this order: only the buckets that are read may have no second file. */
   private val rulesOfScans: Rule[SparkPlan] =
@@ -212,7 +213,7 @@ object SkewExtensions {
 private class PhysicalJoinRules(rules: Rule[SparkPlan]*) extends RuleGroup[SparkPlan](rules) {
 
   override protected def concerns(plan: SparkPlan): Boolean = plan.exists {
-    case _: ReadsBulkRows | BuiltinShuffledJoin(_) => true
+    case _: ReadsColumns | BuiltinShuffledJoin(_) => true
     case _ => false
   }
 }

@@ -105,7 +105,7 @@ object Doctor {
       why = _ => pointMissing),
     Part(
       "columnar shuffle",
-      Seq("shuffle.BulkExchanges"),
+      Seq("shuffle.PlanColumnExchanges"),
       Seq(SkewConf.ENABLED.key, SkewConf.SHUFFLE_ENABLED.key),
       why = _ => otherExchanges),
     Part("bucket pruning", Seq("bucket.PruneBuckets"), bucketSettings),

@@ -3,7 +3,7 @@ package io.github.skewext.latest
 import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.{GroupingSettings, JoinKeys, KeyOrder}
-import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.shuffle.ReadsColumns
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -22,7 +22,7 @@ import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
 case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: SparkPlan)
     extends UnaryExecNode
     with KeepsStableRows
-    with ReadsBulkRows {
+    with ReadsColumns {
 
   override def output: Seq[Attribute] = child.output
 

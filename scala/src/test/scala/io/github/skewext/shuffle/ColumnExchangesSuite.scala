@@ -293,9 +293,9 @@ class ColumnExchangesSuite extends StoredTables {
 
   test("shuffles rows that are not stable only if Spark compares their checksums", Slow) {
     for {
-      (checksum, i) <- (None +: BulkExchanges.Checksums.map(Some(_))).zipWithIndex
+      (checksum, i) <- (None +: PlanColumnExchanges.Checksums.map(Some(_))).zipWithIndex
       (extra, isStable) <- Seq("rand() AS r" -> false, "k AS r" -> true)
-    } withSQLConf(On +: BulkExchanges.Checksums.map(k => k -> checksum.contains(k).toString): _*) {
+    } withSQLConf(On +: PlanColumnExchanges.Checksums.map(k => k -> checksum.contains(k).toString): _*) {
       val cached = input(0).selectExpr("k", "n0", s"$i AS i", extra).cache()
       try {
         val df = fullJoin("k")(cached, input(1))

@@ -3,7 +3,7 @@ package io.github.skewext.asof.exec
 import io.github.skewext.asof.AsOfMatch
 import io.github.skewext.facts.MadeOf
 import io.github.skewext.join.exec.{ShownColumns, SpineJoinExec, SplitInputs}
-import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.shuffle.ReadsColumns
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -29,7 +29,7 @@ case class AsOfJoinExec(
     split: Option[SplitInputs] = None,
     shown: Option[Seq[NamedExpression]] = None)
     extends AsOfOperator
-    with ReadsBulkRows
+    with ReadsColumns
     with SpineJoinExec
     with ShownColumns {
 

@@ -4,7 +4,7 @@ import io.github.skewext.facts.KeepsStableRows
 import io.github.skewext.join.{InputRole, JoinOrigin, MultiFullJoin, MultiJoinOutput}
 import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder, TaskOutput}
-import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.shuffle.ReadsColumns
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
@@ -20,7 +20,7 @@ abstract class MultiJoinExec
     extends CombinationCodegen
     with KeepsStableRows
     with CanonicalOnce[SparkPlan]
-    with ReadsBulkRows {
+    with ReadsColumns {
 
   def keys: Seq[Seq[Expression]]
   def keyColumns: Seq[Seq[Attribute]]

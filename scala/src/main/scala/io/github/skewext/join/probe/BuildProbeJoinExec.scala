@@ -4,7 +4,7 @@ import io.github.skewext.facts.{KeepsStableRows, OwnShuffledJoin}
 import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.{GroupingSettings, JoinKeys}
-import io.github.skewext.shuffle.ReadsBulkRows
+import io.github.skewext.shuffle.ReadsColumns
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
@@ -35,7 +35,7 @@ case class BuildProbeJoinExec(
     extends OwnShuffledJoin
     with PairCodegen
     with KeepsStableRows
-    with ReadsBulkRows {
+    with ReadsColumns {
 
   override def nodeName: String =
     if (isSkewJoin) s"${BuildProbeJoinExec.Name}(skew=true)" else BuildProbeJoinExec.Name

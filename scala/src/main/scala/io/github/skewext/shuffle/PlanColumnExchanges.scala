@@ -15,11 +15,11 @@ import org.apache.spark.sql.skewext.ShuffleService
  * Replaces the exchanges below skewext's joins with columnar shuffles. It runs after the last rule
  * that plans or removes exchanges, because those rules match the class of Spark's exchange.
  */
-object BulkExchanges extends Rule[SparkPlan] {
+object PlanColumnExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
-      plan.transformUp { case reader: ReadsBulkRows => reader.mapChildren(bulk) }
+      plan.transformUp { case reader: ReadsColumns => reader.mapChildren(bulk) }
     } else {
       plan
     }
@@ -68,5 +68,5 @@ object BulkExchanges extends Rule[SparkPlan] {
   }
 }
 
-/** An operator whose exchanges write blocks of columns, see [[BulkExchanges]]. */
-trait ReadsBulkRows extends SparkPlan
+/** An operator whose exchanges write blocks of columns, see [[PlanColumnExchanges]]. */
+trait ReadsColumns extends SparkPlan

@@ -10,7 +10,7 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.{SparkConf, SparkEnv}
 
 /** Columnar shuffles of rows: when they are planned, and that nothing else changes. */
-class BulkExchangesSuite extends MultiJoinTest {
+class PlanColumnExchangesSuite extends MultiJoinTest {
 
   override protected def sparkConf: SparkConf =
     super.sparkConf.set("spark.plugins", classOf[NoPlugin].getName)
