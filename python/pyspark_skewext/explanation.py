@@ -37,8 +37,8 @@ class Explanation(Shown):
 def explain(df: DataFrame) -> Explanation:
     """Explain the joins of a DataFrame and the scans of its bucketed tables.
 
-    For each join: whether it became one operator, or the reason why not; the conditions that were
-    pushed into each input; and how the operator works. After the DataFrame has run, also the skewed
+    For each join: whether it became one operator, or the reason why not; the conditions on the
+    rows of each input; and how the operator works. After the DataFrame has run, also the skewed
     partitions that were split, or the reason why none was. For each scan of a bucketed table: the
     buckets that it reads.
 
@@ -72,13 +72,13 @@ def explain(df: DataFrame) -> Explanation:
     >>> bills = spark.createDataFrame([(2, 9.5), (3, 4.0)], "id int, amount double")
     >>> joined = skewext.multi_full_join(phones, bills, on="id").where("id > 1")
     >>> explanation = skewext.explain(joined)
-    >>> explanation.joins[0].inputs[0].pushed
+    >>> explanation.joins[0].inputs[0].filters
     ['id IS NOT NULL', 'id > 1']
     >>> explanation
     Join 1: full outer join of 2 inputs on [id]
       asked for: one operator
-      input 0  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
-      input 1  optional  Scan ExistingRDD [id]  pushed: id IS NOT NULL, id > 1
+      input 0  optional  Scan ExistingRDD [id]  filter: id IS NOT NULL, id > 1
+      input 1  optional  Scan ExistingRDD [id]  filter: id IS NOT NULL, id > 1
       grouping: hash; exchanges: 2 (columnar 2); key sampling: 2
       null keys: none in the result
       skew: not run: this plan has not ended; count(), show(), commands and Connect run others

@@ -29,7 +29,7 @@ def test_object(joined: DataFrame) -> None:
     assert explanation.notes == []
     assert join.origin == Origin("asked for", "one operator", None, None)
     assert [each.role for each in join.inputs] == ["optional"] * 3
-    assert all("id > 4" in each.pushed for each in join.inputs)
+    assert all("id > 4" in each.filters for each in join.inputs)
     assert join.execution is not None and join.execution.exchanges == 3
     assert join.skew[0].status == "not run"
     assert json.loads(explanation.to_json()) == explanation.to_dict()
@@ -43,7 +43,7 @@ def test_text_and_html(spark: SparkSession, joined: DataFrame) -> None:
     assert page.startswith("<div><p><b>Join 1: full outer join of 3 inputs on [id]</b></p><pre ")
     # Jupyter's own style has a font whose columns are not aligned.
     assert "font-family:monospace" in page
-    assert "pushed: id &gt; 4" in page and "asked for: one operator" in page
+    assert "filter: id &gt; 4" in page and "asked for: one operator" in page
     named = spark.range(3).withColumnRenamed("id", "<b>x")
     assert "<b>x" not in explain(multi_full_join(named, named, on="<b>x"))._repr_html_()
     nothing = explain(spark.range(3))

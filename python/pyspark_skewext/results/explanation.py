@@ -24,8 +24,8 @@ class ExplainedInput:
     """An input of a join.
 
     `narrowed_from` is the role in the query, if the optimizer has narrowed it. `filters` are the
-    conditions on the input, `pushed` those that the extension pushed into it, and `read` limits
-    what Spark reads. `hint` describes the effect of a hint.
+    conditions on the rows of the input in the plan, also those that the query has above the join,
+    and `read` limits what Spark reads. `hint` describes the effect of a hint.
     """
 
     position: int
@@ -34,7 +34,6 @@ class ExplainedInput:
     source: str
     key: list[str]
     filters: list[str]
-    pushed: list[str]
     read: list[str]
     hint: str | None = None
 

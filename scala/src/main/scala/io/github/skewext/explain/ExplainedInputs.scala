@@ -1,16 +1,14 @@
 package io.github.skewext.explain
 
-import io.github.skewext.asof.MultiAsOfJoin
 import io.github.skewext.bucket.FileOrderReason
 import io.github.skewext.bucket.files.SortedFilesExec
 import io.github.skewext.inputs.{HintedInputs, NewIds}
 import io.github.skewext.join.MultiFullJoin
 import io.github.skewext.join.exec.{AlignPartitionsExec, MultiJoinExec}
-import io.github.skewext.latest.LatestRows
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
@@ -20,7 +18,7 @@ import org.apache.spark.sql.types.LongType
 /**
  * The inputs of a join: the source of their rows, and the predicates on the way to the join.
  *
- * @param analyzed the query as written. A predicate that it does not contain was pushed down.
+ * @param analyzed the query as written.
  * @param numberOf a function from a join to the number of its entry.
  */
 private[skewext] class ExplainedInputs(
@@ -45,9 +43,8 @@ private[skewext] class ExplainedInputs(
         if (b.children.size == join.children.size) i
         else b.keyColumns.indexWhere(_.map(_.exprId) == join.keyColumns(i).map(_.exprId))
       }
-      val asWritten = position.flatMap(before.get.children.lift(_))
       val askedRole = position.flatMap(before.get.roles.lift(_)).map(_.name)
-      of(join.children(i), i, asWritten.fold(belowJoins)(conditions(_))).copy(
+      of(join.children(i), i).copy(
         role = Some(role),
         narrowedFrom = askedRole.filter(_ != role),
         key = join.keys(i).map(sql),
@@ -55,13 +52,9 @@ private[skewext] class ExplainedInputs(
     }
   }
 
-  /** An input of Spark's joins. */
-  def of(input: SparkPlan, position: Int): ExplainedInput = of(input, position, belowJoins)
-
-  /** @param written the predicates that the query has in the input. */
-  private def of(input: SparkPlan, position: Int, written: => Set[String]): ExplainedInput = {
+  /** An input of any join. */
+  def of(input: SparkPlan, position: Int): ExplainedInput = {
     val nodes = nodesOf(input)
-    val forms = new PredicateForms(nodes.collect { case ProjectExec(list, _) => list }.flatten)
     val filters = nodes
       .flatMap {
         case ExplainedInputs.Filtered(condition) => splitConjunctivePredicates(condition)
@@ -76,30 +69,7 @@ private[skewext] class ExplainedInputs(
       source(input),
       key = Nil,
       filters = filters.map(sql).distinct,
-      pushed = filters.filterNot(e => written.contains(forms.of(e))).map(sql).distinct,
       read = nodes.flatMap(read).distinct)
-  }
-
-  /** The predicates of the query on rows that are not joined yet. */
-  private lazy val belowJoins: Set[String] = analyzed
-    .flatMap { query =>
-      query.collectWithSubqueries { case f: Filter if !f.exists(isJoin) => conditions(f) }
-    }
-    .flatten
-    .toSet
-
-  private def isJoin(plan: LogicalPlan): Boolean = plan match {
-    case _: Join | _: MultiFullJoin | _: MultiAsOfJoin | _: LatestRows => true
-    case _ => false
-  }
-
-  private def conditions(query: LogicalPlan): Set[String] = {
-    val forms = new PredicateForms(query.collect { case p: Project => p.projectList }.flatten)
-    query
-      .collect { case f: Filter => splitConjunctivePredicates(f.condition) }
-      .flatten
-      .map(forms.of(_))
-      .toSet
   }
 
   /** The nodes of an input, except for those of joins in it, which have separate entries. */

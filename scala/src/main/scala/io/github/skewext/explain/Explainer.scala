@@ -19,7 +19,7 @@ import org.apache.spark.sql.{AnalysisException, SparkSession}
  * Explains how the joins of a query are planned. If the query is not planned yet, this plans it,
  * like `df.explain` does. It runs nothing, and changes nothing.
  *
- * It reads the plan that Spark runs, which shows rewrites, pushed predicates and splits. The
+ * It reads the plan that Spark runs, which shows rewrites, predicates and splits. The
  * operators are linked to the nodes of the optimized query, and our rules have left their reasons
  * on both.
  */

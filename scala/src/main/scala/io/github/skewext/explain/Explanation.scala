@@ -100,7 +100,6 @@ object Origin {
  * @param narrowedFrom the role in the query, if the query above the join changed it.
  * @param source the source of its rows, such as a table.
  * @param filters the predicates on its rows in the plan.
- * @param pushed the filters that the query does not have in this input, but above it or nowhere.
  * @param read what the scan does with conditions: for files, partitions and buckets
  * @param hint a join hint of the input that has no effect, and why
  */
@@ -111,7 +110,6 @@ case class ExplainedInput(
     source: String,
     key: Seq[String],
     filters: Seq[String],
-    pushed: Seq[String],
     read: Seq[String],
     hint: Option[String] = None)
 

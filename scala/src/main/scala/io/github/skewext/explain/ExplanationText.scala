@@ -86,13 +86,10 @@ private[skewext] object ExplanationText {
   private def key(input: ExplainedInput): String =
     if (input.key.isEmpty) "" else input.key.mkString(" [", ", ", "]")
 
-  /** The conditions of an input: those that were pushed into it, its own, and those of its scan. */
-  private def conditions(input: ExplainedInput): Seq[String] = {
-    val own = input.filters.filterNot(input.pushed.contains)
-    Seq("pushed" -> input.pushed, "filter" -> own, "read by" -> input.read).collect {
+  private def conditions(input: ExplainedInput): Seq[String] =
+    Seq("filter" -> input.filters, "read by" -> input.read).collect {
       case (name, items) if items.nonEmpty => s"$name: ${items.mkString(", ")}"
     }
-  }
 
   private def work(work: Execution): Seq[String] = {
     val exchanges = if (work.exchanges == 0) {

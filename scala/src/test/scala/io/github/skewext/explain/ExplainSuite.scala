@@ -71,7 +71,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     assert(join.origin.status === Origin.AskedFor)
     assert(join.inputs.map(_.role) === Seq("spine", "versions", "versions").map(Some(_)))
     assert(join.inputs.map(_.key) === Seq.fill(3)(Seq("k")))
-    assert(join.inputs.forall(_.pushed.exists(_.contains("> 2"))), join)
+    assert(join.inputs.forall(_.filters.exists(_.contains("> 2"))), join)
     assert(join.execution.map(e => (e.exchanges, e.columns)) === Some((3, 3)))
     assert(join.skew.map(_.status) === Seq(ExplainedSkew.NotRun))
     df.collect()
@@ -104,15 +104,15 @@ class ExplainSuite extends ExplainTest with AsOfTest {
   test("predicates pushed into the inputs and predicates written there") {
     val above = three.where("k > 5")
     val join = one(above)
-    assert(join.inputs.forall(_.pushed.exists(_.contains("> 5"))), join)
-    val own = join.inputs(1).filters.filterNot(join.inputs(1).pushed.contains)
+    assert(join.inputs.forall(_.filters.exists(_.contains("> 5"))), join)
+    val own = join.inputs(1).filters.filterNot(_.contains("> 5"))
     assert(own.size === 1 && own.head.contains("> 3"), join.inputs(1))
-    assert(join.inputs(0).filters === join.inputs(0).pushed)
-    assert(one(three).inputs.forall(_.pushed.isEmpty))
+    assert(join.inputs(0).filters.forall(_.contains("> 5")), join.inputs(0))
+    assert(one(three).inputs.map(_.filters.size) === Seq(0, 1, 0), one(three))
     // No row with a null key can come out of an inner join.
     val inner =
       multiJoin(Seq(skewed(0, 9), skewed(1, 9)), Seq("k"), roles = Seq.fill(2)("required"))
-    assert(one(inner).inputs.forall(_.pushed.exists(_.contains("IS NOT NULL"))), one(inner))
+    assert(one(inner).inputs.forall(_.filters.exists(_.contains("IS NOT NULL"))), one(inner))
     assert(one(inner).execution.get.nullKeys === "none in the result")
   }
 
@@ -127,7 +127,7 @@ class ExplainSuite extends ExplainTest with AsOfTest {
       assert(join.inputs.map(_.source) === Seq("parquet t0", "parquet t1"))
       assert(join.inputs(0).read.exists(r => r.startsWith("partitions: ") && r.contains("3")))
       assert(join.inputs(1).read.exists(r => r.startsWith("row groups: ") && r.contains("3")))
-      assert(join.inputs.forall(_.pushed.exists(_.endsWith("= 3"))), join.inputs)
+      assert(join.inputs.forall(_.filters.exists(_.endsWith("= 3"))), join.inputs)
     }
   }
 
@@ -170,13 +170,13 @@ class ExplainSuite extends ExplainTest with AsOfTest {
         one(chain).origin ===
           Origin(Origin.Rewritten, "2 full outer joins became one operator"))
       assert(one(chain).title === "full outer join of 3 inputs on [k]")
-      assert(one(chain).inputs.forall(_.pushed.isEmpty), one(chain))
+      assert(one(chain).inputs.forall(_.filters.isEmpty), one(chain))
       checkSplit(chain)
       assert(one(chain).skew.map(_.status) === Seq(ExplainedSkew.Split))
       assert(one(chain).origin.status === Origin.Rewritten)
     }
     val pushed = one(spark.sql(s"$from WHERE k = 5"))
-    assert(pushed.inputs.forall(_.pushed.exists(_.contains("= 5"))), pushed.inputs)
+    assert(pushed.inputs.forall(_.filters.exists(_.contains("= 5"))), pushed.inputs)
 
     // Without a projection above, Spark makes new joins of the same kind in its last rules.
     for (columns <- Seq("v0, v1, v2", "*"); run <- Seq(false, true)) {
@@ -267,8 +267,14 @@ class ExplainSuite extends ExplainTest with AsOfTest {
     try {
       val join = one(cached.where("s0 = 'x'").join(skewed(1, 60), Seq("k"), "full"))
       assert(join.inputs.head.filters.exists(_.contains("s0 = 'x'")), join)
-      assert(join.inputs.head.pushed.isEmpty)
     } finally cached.unpersist(blocking = true)
+  }
+
+  test("a lambda over a field of a null") {
+    val tagged = skewed(0, 60).selectExpr("*", "CAST(NULL AS struct<a: int>) AS x")
+    val matching = tagged.where("coalesce(exists(array(1, 2), e -> x.a < e + k), false)")
+    val join = one(matching.join(skewed(1, 60), Seq("k"), "full"))
+    assert(join.inputs.head.filters.exists(_.contains("exists")), join)
   }
 
   test("sessions without the extension, and such that registered late") {

@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 class ExplanationTextSuite extends AnyFunSuite {
 
   private def input(position: Int, source: String, role: String = null): ExplainedInput =
-    ExplainedInput(position, Option(role), None, source, Nil, Nil, Nil, Nil)
+    ExplainedInput(position, Option(role), None, source, Nil, Nil, Nil)
 
   private def join(number: Int, title: String): ExplainedJoin =
     ExplainedJoin(
@@ -37,7 +37,6 @@ class ExplanationTextSuite extends AnyFunSuite {
             narrowedFrom = Some("optional"),
             key = Seq("x"),
             filters = Seq("x > 5", "y = '<b>'"),
-            pushed = Seq("x > 5"),
             read = Seq("partitions: 3 of 8")),
           input(2, "join 2", "excluded")
             .copy(filters = Seq("z"), hint = Some("BROADCAST not used"))),
@@ -69,7 +68,7 @@ class ExplanationTextSuite extends AnyFunSuite {
     |Join 1: full outer join of 3 inputs on [k]
     |  asked for: one operator
     |  input 0  optional  parquet t0 [k, l]
-    |  input 1  required  t1 [x]             was optional; pushed: x > 5; filter: y = '<b>'; """ +
+    |  input 1  required  t1 [x]             was optional; filter: x > 5, y = '<b>'; """ +
     """read by: partitions: 3 of 8
     |  input 2  excluded  join 2             filter: z; hint: BROADCAST not used
     |  grouping: hash; exchanges: 1 (columnar 1); key sampling: 0
