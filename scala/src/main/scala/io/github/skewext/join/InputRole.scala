@@ -3,6 +3,7 @@ package io.github.skewext.join
 import java.util.Locale
 
 import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.skewext.SqlInternals
 
 /**
@@ -95,4 +96,11 @@ object JoinTypeName {
 
   /** For example, `left outer`. */
   def lower(joinType: JoinType): String = of(joinType).toLowerCase(Locale.ROOT)
+}
+
+/** A node whose result does not depend on the order of its inputs' rows. */
+private[skewext] trait UnorderedInputs extends LogicalPlan {
+
+  /** The input, if any, whose rows are each in the result, whatever the others contain. */
+  def keptInput: Option[Int] = None
 }

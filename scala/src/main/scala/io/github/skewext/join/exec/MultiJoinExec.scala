@@ -6,6 +6,7 @@ import io.github.skewext.platform.{CanonicalOnce, SkewConf}
 import io.github.skewext.rows.{FirstPresentColumn, GroupingSettings, IndicatorColumn, InputColumn, JoinKeys, KeyOrder, TaskOutput}
 import io.github.skewext.shuffle.ReadsColumns
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.{ExplainUtils, SparkPlan}
@@ -130,3 +131,39 @@ abstract class MultiJoinExec
       .mkString("", "\n", "\n")
   }
 }
+
+/**
+ * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
+ * serialized task is small.
+ *
+ * @param ordered if defined, all inputs are sorted by their keys in this order.
+ */
+private[skewext] case class MultiJoinTask(
+    output: TaskOutput,
+    keys: JoinKeys,
+    roles: Seq[InputRole],
+    withIndicator: Boolean,
+    ordered: Option[KeyOrder],
+    grouping: GroupingSettings,
+    metrics: MultiJoinMetrics)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    new MultiJoinIterator(this, inputs).toScala
+}
+
+/**
+ * The operator's SQL metrics. A task adds to them once, at its end.
+ *
+ * @param ofKind output rows of tasks that do the same part of a split partition.
+ */
+private[skewext] case class MultiJoinMetrics(
+    outputRows: SQLMetric,
+    inputRows: Seq[SQLMetric],
+    groups: SQLMetric,
+    nullKeys: SQLMetric,
+    spillSize: SQLMetric,
+    peakMemory: SQLMetric,
+    ofKind: Option[SQLMetric] = None)
