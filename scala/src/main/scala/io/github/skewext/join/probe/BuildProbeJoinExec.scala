@@ -1,16 +1,17 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.facts.{KeepsStableRows, OwnShuffledJoin}
+import io.github.skewext.facts.{EvaluatedInTurn, KeepsStableRows, MadeOf, OwnShuffledJoin}
 import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.platform.SkewConf
-import io.github.skewext.rows.{GroupingSettings, JoinKeys}
+import io.github.skewext.rows.{GroupingSettings, JoinKeys, TaskOutput}
 import io.github.skewext.shuffle.ReadsColumns
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.JoinType
-import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
@@ -111,4 +112,98 @@ object BuildProbeJoinExec {
 
   /** The name in plans. */
   val Name = "BuildProbeJoin"
+}
+
+/**
+ * Joins one partition: the zip function of the operator's RDD. It contains no plan, so that a
+ * serialized task is small.
+ *
+ * @param buildSides for each task, the side that is built: 0 or 1.
+ * @param opensEarly whether each side only reads a shuffle, without memory of its own.
+ */
+private[skewext] case class ProbeJoinTask(
+    output: TaskOutput,
+    keys: JoinKeys,
+    kind: PairKind,
+    condition: Option[PairCondition],
+    buildSides: Array[Byte],
+    opensEarly: Seq[Boolean],
+    grouping: GroupingSettings,
+    metrics: ProbeJoinMetrics)
+    extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
+
+  /** The condition as code; null if there is none. */
+  def predicate: BasePredicate =
+    condition.map(c => EvaluatedInTurn.predicate(c.expression, Nil)).orNull
+
+  override def apply(
+      partition: Int,
+      inputs: Array[() => Iterator[InternalRow]]): Iterator[InternalRow] =
+    new ProbeJoinIterator(this, inputs, buildSides(partition)).toScala
+}
+
+/**
+ * A condition besides the equality of keys, over [[PairRows]].
+ *
+ * @param range the range in it, if it has one.
+ */
+private[skewext] case class PairCondition(expression: Expression, range: Option[RangeMatch])
+
+/** The operator's SQL metrics. A task adds to them once, at its end. */
+private[skewext] case class ProbeJoinMetrics(
+    outputRows: SQLMetric,
+    build: BuildMetrics,
+    probeRows: SQLMetric,
+    sortedTasks: SQLMetric,
+    indexedKeys: SQLMetric,
+    spillSize: SQLMetric,
+    peakMemory: SQLMetric)
+
+/** @param sides for each side, the number of tasks that build it. */
+private[skewext] case class BuildMetrics(rows: SQLMetric, size: SQLMetric, sides: Seq[SQLMetric])
+
+/**
+ * Chooses the side of a join that each task builds: the one with fewer bytes. Adaptive execution
+ * knows the bytes of shuffles for each task. If the size of a side is unknown, the estimate of the
+ * optimizer counts for all tasks.
+ */
+private[probe] object BuildSides {
+
+  def of(left: SparkPlan, right: SparkPlan, tasks: Int): Array[Byte] = {
+    val sizes = Seq(left, right).map(sizesOf(_, tasks))
+    if (sizes.forall(_.isDefined)) {
+      val Seq(ofLeft, ofRight) = sizes.flatten
+      Array.tabulate(tasks)(i => smaller(ofLeft(i), ofRight(i)))
+    } else {
+      def total(side: SparkPlan, known: Option[IndexedSeq[Long]]): BigInt =
+        known.map(s => BigInt(s.sum)).orElse(estimate(side)).getOrElse(BigInt(Long.MaxValue))
+      Array.fill(tasks)(smaller(total(left, sizes(0)), total(right, sizes(1))))
+    }
+  }
+
+  private def smaller[T](left: T, right: T)(implicit order: Ordering[T]): Byte =
+    if (order.lt(left, right)) 0 else 1
+
+  private def estimate(side: SparkPlan): Option[BigInt] =
+    side.find(_.logicalLink.isDefined).flatMap(_.logicalLink).map(_.stats.sizeInBytes)
+
+  /** The bytes that each task reads of the shuffles below a side; None if a source is unknown. */
+  private def sizesOf(side: SparkPlan, tasks: Int): Option[IndexedSeq[Long]] = (side match {
+    case stage: ShuffleQueryStageExec => stage.mapStats.map(_.bytesByPartitionId.toIndexedSeq)
+    case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) =>
+      stage.mapStats.map(s => specs.map(bytesOf(_, s.bytesByPartitionId)).toIndexedSeq)
+    case MadeOf.Wrapped(child) => sizesOf(child, tasks)
+    case MadeOf(parts) =>
+      val found = parts.map(part => sizesOf(part.child, tasks))
+      found.reduceOption { (a, b) =>
+        for (x <- a; y <- b if x.size == y.size) yield x.indices.map(i => x(i) + y(i))
+      }.flatten
+    case _ => None
+  }).filter(_.size == tasks)
+
+  private def bytesOf(spec: ShufflePartitionSpec, bytes: Array[Long]): Long = spec match {
+    case CoalescedPartitionSpec(start, end, _) => bytes.slice(start, end).sum
+    case PartialReducerPartitionSpec(_, _, _, size) => size
+    case _ => 0L
+  }
 }

@@ -1,12 +1,14 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.join.exec.CombinationCodegen
+import io.github.skewext.platform.LogicalLinks
 import io.github.skewext.rows.{ExistsColumn, InputColumn, InputRows, TaskOutput}
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.joins.BaseJoinExec
-import org.apache.spark.sql.execution.{ScalarSubquery, SparkPlan}
+import org.apache.spark.sql.execution.{CodegenSupport, InputAdapter, ScalarSubquery, SparkPlan}
 import org.apache.spark.sql.types.DataType
 
 /** A join of two sides whose output is read from [[PairRows]]. */
@@ -45,4 +47,39 @@ private[join] trait PairCodegen extends BaseJoinExec with CombinationCodegen {
       case _ => ofSides
     }
   }
+}
+
+/**
+ * Separates the generated code of a join's inputs from that of the operators above it, as Spark does
+ * for its own joins by their classes. Without it, a join above a join would take no part in code
+ * generation ([[io.github.skewext.join.exec.CombinationCodegen]]).
+ *
+ * It runs before Spark collapses operators to generated code, which keeps the adapter.
+ */
+object SeparateInputs extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (conf.wholeStageEnabled) {
+      plan.transformUp { case join: PairCodegen =>
+        join.mapChildren {
+          case input: InputAdapter => input
+          case input: CodegenSupport if input.supportCodegen =>
+            LogicalLinks.wrapping(input)(new SeparateInput(input))
+          case other => other
+        }
+      }
+    } else {
+      plan
+    }
+}
+
+/**
+ * Spark's adapter between generated code and an input, that generates no code itself. So Spark also
+ * collapses the operators below it.
+ */
+private[probe] final class SeparateInput(input: SparkPlan) extends InputAdapter(input) {
+  override def supportCodegen: Boolean = false
+
+  override protected def withNewChildInternal(newChild: SparkPlan): InputAdapter =
+    new SeparateInput(newChild)
 }
