@@ -1,5 +1,9 @@
 package io.github.skewext.rows
 
+import java.util.{Arrays, BitSet}
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
 /**
  * An approximate set of key hashes, a Bloom filter with one hash function. It contains all hashes
  * that were added, and possibly others. Its size does not grow. With more keys than bits it is
@@ -47,5 +51,21 @@ private[skewext] object KeyFilter {
   private def ofBits(bits: Long): KeyFilter = {
     val wanted = 64 - java.lang.Long.numberOfLeadingZeros(bits)
     new KeyFilter(math.max(MinBits, math.min(MaxBits, wanted)))
+  }
+}
+
+/** The keys of a set that were met. Valid only for rows whose keys are in the set. */
+private[skewext] final class MatchedKeyFilter(
+    keys: NormalizedKeys,
+    hashes: Array[Long],
+    met: BitSet) {
+
+  private[this] val projections = keys.projections
+
+  def contains(input: Int, row: UnsafeRow): Boolean = {
+    val key = projections(input)(row)
+    val hash = keys.hash(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes)
+    val i = Arrays.binarySearch(hashes, hash)
+    i >= 0 && met.get(i)
   }
 }
