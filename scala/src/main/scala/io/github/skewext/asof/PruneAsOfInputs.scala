@@ -1,5 +1,6 @@
 package io.github.skewext.asof
 
+import io.github.skewext.asof.exec.AsOfJoinExec
 import io.github.skewext.facts.ComparedByBytes
 import io.github.skewext.latest.LatestRows
 
@@ -7,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern.JOIN
+import org.apache.spark.sql.execution.{CodegenSupport, ProjectExec, SparkPlan}
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -109,4 +111,18 @@ object PruneAsOfInputs extends Rule[LogicalPlan] {
       case (Some(fields), e) => fieldsOf(e.children, column).map(fields ++ _)
       case _ => None
     }
+}
+
+/**
+ * Lets an as-of join select the columns of the projection above it, which drops the keys of the
+ * versions. The join copies adjacent columns at once. Not below generated code, which reads the
+ * columns that it needs without a row.
+ */
+object SelectAsOfColumns extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = plan match {
+    case project @ ProjectExec(list, join: AsOfJoinExec) => join.showing(list).getOrElse(project)
+    case generated: CodegenSupport if generated.supportCodegen => plan
+    case _ => plan.mapChildren(apply)
+  }
 }

@@ -3,6 +3,7 @@ package io.github.skewext.facts
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CTE, INVOKE}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -125,4 +126,32 @@ private[skewext] object SafeToDuplicate {
       !predicate.exists(e => e.isInstanceOf[UserDefinedExpression] || e.isInstanceOf[RaiseError]) &&
       (CannotFail(predicate) ||
         (!SQLConf.get.ansiEnabled && !predicate.exists(CannotFail.failsInEachMode)))
+}
+
+/**
+ * The predicates that rules have added to the inputs of a join. Each is added once: the optimizer may
+ * simplify it beyond recognition, and the next run of a rule would add it again, and again.
+ */
+object AddedPredicates {
+
+  private val tag = TreeNodeTag[Map[Int, ExpressionSet]]("skewext.addedPredicates")
+
+  /** The predicates that were added, by the number of the input. */
+  private def of(join: LogicalPlan): Map[Int, ExpressionSet] =
+    join.getTagValue(tag).getOrElse(Map.empty)
+
+  def has(join: LogicalPlan, input: Int, predicate: Expression): Boolean =
+    of(join).get(input).exists(_.contains(predicate))
+
+  /** Records predicates, beside those that the join has by the tags of its earlier form. */
+  def record(join: LogicalPlan, added: Map[Int, Seq[Expression]]): Unit = {
+    val before = of(join)
+    val now = added.map { case (i, predicates) =>
+      i -> ExpressionSet(before.get(i).toSeq.flatten ++ predicates)
+    }
+    join.setTagValue(tag, before ++ now)
+  }
+
+  /** For a join with other inputs: numbers have another meaning. */
+  def forget(join: LogicalPlan): Unit = join.unsetTagValue(tag)
 }
