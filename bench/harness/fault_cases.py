@@ -261,7 +261,7 @@ CASES = (
         "skew_join, broadcast_map, full",
         _technique(skewext.BroadcastMap("right"), "full"),
         unstable=False,
-        fires="MarkedBroadcastJoin",
+        fires="BroadcastHashJoin",
     ),
     Case(
         "skew_join, iterative_broadcast, full",

@@ -115,7 +115,6 @@ object TechniqueHint {
       Seq(join.hint.leftHint, join.hint.rightHint).flatten.collectFirst {
         case hint: TechniqueHint => hint.content
       }
-    case join: PlannedByTechnique => Some(join.made)
     case _ => None
   }
 
@@ -137,9 +136,4 @@ object TechniqueHint {
     def withContent(side: Option[HintInfo]) = Some(apply(content, side.flatMap(_.strategy)))
     join.copy(hint = JoinHint(withContent(join.hint.leftHint), withContent(join.hint.rightHint)))
   }
-}
-
-/** A join of a technique that is not Spark's, so that it has no hint. */
-trait PlannedByTechnique extends LogicalPlan {
-  def made: TechniqueHint.Made
 }
