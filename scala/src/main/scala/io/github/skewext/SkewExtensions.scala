@@ -177,7 +177,10 @@ object SkewExtensions {
       linked(PlanColumnExchanges))
 
   private val rulesOfColumnExchanges: Rule[SparkPlan] =
-    new PhysicalJoinRules(linked(DropGroupLimits), linked(PlanColumnExchanges), linked(SeparateInputs))
+    new PhysicalJoinRules(
+      linked(DropGroupLimits),
+      linked(PlanColumnExchanges),
+      linked(SeparateInputs))
 
   /** In this order: only the buckets that are read may have no second file. */
   private val rulesOfScans: Rule[SparkPlan] =

@@ -295,7 +295,8 @@ class ColumnExchangesSuite extends StoredTables {
     for {
       (checksum, i) <- (None +: PlanColumnExchanges.Checksums.map(Some(_))).zipWithIndex
       (extra, isStable) <- Seq("rand() AS r" -> false, "k AS r" -> true)
-    } withSQLConf(On +: PlanColumnExchanges.Checksums.map(k => k -> checksum.contains(k).toString): _*) {
+    } withSQLConf(
+      On +: PlanColumnExchanges.Checksums.map(k => k -> checksum.contains(k).toString): _*) {
       val cached = input(0).selectExpr("k", "n0", s"$i AS i", extra).cache()
       try {
         val df = fullJoin("k")(cached, input(1))
