@@ -261,7 +261,7 @@ CASES = (
         "skew_join, broadcast_map, full",
         _technique(skewext.BroadcastMap("right"), "full"),
         unstable=False,
-        fires="BroadcastHashJoin",
+        fires="MarkedBroadcastJoin",
     ),
     Case(
         "skew_join, iterative_broadcast, full",

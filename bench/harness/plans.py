@@ -42,9 +42,9 @@ _VERSIONS: dict[str, Callable[[int], Expected]] = {
 _TECHNIQUES: dict[str, Expected] = {
     "broadcast": {"BroadcastHashJoin": 1, "BroadcastExchange": 1, "Exchange": 0},
     "broadcast_map": {
-        "BroadcastHashJoin": _SOME,
+        "BroadcastHashJoin": _ANY,
+        "MarkedBroadcastJoin": _ANY,
         "BroadcastExchange": _SOME,
-        "SortMergeJoin": 0,
     },
     # The matched keys are shuffled where Spark does not broadcast them.
     "iterative_broadcast": {

@@ -25,6 +25,7 @@ OPERATORS = {
     "aligned storage partitions": "AlignPartitions",
     "key sketch": "KeySketch",
     "salted keys": "SaltKeys",
+    "broadcast join with marks": "MarkedBroadcastJoin",
 }
 
 #: Those that stand where stock Spark joins or numbers rows.

@@ -9,7 +9,7 @@ import io.github.skewext.latest.LatestRowsExec
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.shuffle.{ColumnShuffleOfBatchesExec, ColumnShuffleOfRowsExec, ColumnarFilterProjectExec}
 import io.github.skewext.skew.run.{KeySketchExec, SplitJoinExec}
-import io.github.skewext.technique.{SaltKeysExec, TechniqueTest}
+import io.github.skewext.technique.{MarkedBroadcastJoinExec, SaltKeysExec, TechniqueTest}
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
@@ -206,7 +206,7 @@ trait ReplanningTest extends TechniqueTest with AsOfTest with StoredTables {
     Case("salted join", _.isInstanceOf[SaltKeysExec], technique("salted", "left", "salts" -> "3")),
     Case(
       "broadcast side with unmatched rows",
-      _.isInstanceOf[BroadcastHashJoinExec],
+      _.isInstanceOf[MarkedBroadcastJoinExec],
       inputs => technique("broadcast_map", "full")(inputs.take(2))),
     Case(
       "broadcast in chunks",

@@ -213,7 +213,7 @@ class SkewExtensionsSuite extends MultiJoinTest {
           df.queryExecution.executedPlan.toString
         }
       }
-      val ours = Seq("MultiFullJoin", "BroadcastHashJoin", "by column")
+      val ours = Seq("MultiFullJoin", "MarkedBroadcastJoin", "by column")
       withSQLConf(SkewConf.MULTI_JOIN_REWRITE.key -> "true") {
         assert(ours.forall(word => plans.exists(_.contains(word))))
         withSQLConf(

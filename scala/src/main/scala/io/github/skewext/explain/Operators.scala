@@ -4,6 +4,7 @@ import io.github.skewext.inputs.NewIds
 import io.github.skewext.join.InputRole.{Optional, Required}
 import io.github.skewext.join.exec.MultiJoinExec
 import io.github.skewext.join.{InputRole, JoinTypeName, MultiFullJoin}
+import io.github.skewext.technique.MarkedBroadcastJoinExec
 
 import org.apache.spark.sql.catalyst.expressions.EqualTo
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
@@ -41,6 +42,9 @@ private[skewext] object Operators {
       case join: BaseJoinExec =>
         val pairs = join.leftKeys.zip(join.rightKeys).map { case (l, r) => EqualTo(l, r) }
         (JoinTypeName.lower(join.joinType), pairs ++ join.condition)
+      case join: MarkedBroadcastJoinExec =>
+        val pairs = join.keys(0).zip(join.keys(1)).map { case (l, s) => EqualTo(l, s) }
+        (JoinTypeName.lower(join.joinType), pairs)
       case join: MultiJoinExec =>
         val pairs = join.keys.tail.flatMap(_.zip(join.keys.head).map { case (r, l) =>
           EqualTo(l, r)

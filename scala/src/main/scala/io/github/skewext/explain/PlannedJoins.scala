@@ -12,6 +12,7 @@ import io.github.skewext.join.{JoinOrigin, MultiFullJoin}
 import io.github.skewext.latest.LatestRows
 import io.github.skewext.shuffle.ColumnarFilterProjectExec
 import io.github.skewext.skew.run.KeySketchExec
+import io.github.skewext.technique.{MarkedBroadcastJoin, MarkedBroadcastJoinExec}
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution._
@@ -204,12 +205,13 @@ private[skewext] object PlannedJoin {
   }
 
   private def joinOf(node: SparkPlan): Option[LogicalPlan] = node.logicalLink.filter {
-    case _: Join | _: MultiFullJoin | _: MultiAsOfJoin | _: LatestRows => true
+    case _: Join | _: MultiFullJoin | _: MarkedBroadcastJoin | _: MultiAsOfJoin | _: LatestRows =>
+      true
     case _ => false
   }
 
   def isJoin(node: SparkPlan): Boolean = node match {
-    case _: MultiJoinExec | _: BaseJoinExec => true
+    case _: MultiJoinExec | _: MarkedBroadcastJoinExec | _: BaseJoinExec => true
     case ExplainedAsOf(_, _) => true
     case _ => false
   }

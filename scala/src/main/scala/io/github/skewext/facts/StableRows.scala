@@ -62,6 +62,10 @@ object StableRows {
     case node @ (_: WindowExec | _: EvalPythonExec)
         if columns.subsetOf(node.children.head.outputSet) =>
       areIn(node.children.head, columns)
+    case ours: KeepsStableRows if !ours.passesColumns =>
+      areMadeBy(ours) && ours.children.zip(ours.columnsRead).forall { case (child, read) =>
+        areIn(child, read)
+      }
     case node if areMadeBy(node) && passesColumns(node) =>
       val wanted = columns ++ references(node.expressions)
       node.children.forall(child => areIn(child, wanted.intersect(child.outputSet)))
@@ -112,8 +116,8 @@ object StableRows {
         _: RowToColumnarExec =>
       true
     case shuffle: ShuffleExchangeLike => dividesByExpressions(shuffle.outputPartitioning)
-    case ours: KeepsStableRows => ours.passesColumns
     case join: BaseJoinExec => !join.joinType.isInstanceOf[ExistenceJoin]
+    case ours: KeepsStableRows => ours.passesColumns
     case _ => false
   }
 
@@ -267,4 +271,7 @@ trait KeepsStableRows extends SparkPlan {
    * rows it returns, and in which task.
    */
   def passesColumns: Boolean = false
+
+  /** Of each child, the columns that decide which rows the node gives. */
+  def columnsRead: Seq[AttributeSet] = children.map(_.outputSet)
 }

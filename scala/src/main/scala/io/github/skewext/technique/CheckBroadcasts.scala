@@ -43,6 +43,7 @@ object CheckBroadcasts extends Rule[SparkPlan] {
     case join: BroadcastHashJoinExec if join.buildSide == BuildLeft =>
       BroadcastLimit.check(join, join.left)
     case join: BroadcastHashJoinExec => BroadcastLimit.check(join, join.right)
+    case join: MarkedBroadcastJoinExec => BroadcastLimit.check(join, join.small)
     case _ =>
   }
 }

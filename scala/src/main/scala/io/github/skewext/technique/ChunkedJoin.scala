@@ -10,10 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF
 import org.apache.spark.sql.skewext.SqlInternals
 import org.apache.spark.sql.types.BooleanType
 
-/**
- * The plan of a join that broadcasts the side `cut` in chunks, or all of it as one: of
- * [[IterativeBroadcastJoin]] and [[BroadcastMapJoin]].
- */
+/** The plan of an [[IterativeBroadcastJoin]] that broadcasts the side `cut` in chunks. */
 private[technique] final class ChunkedJoin(
     request: TechniqueRequest,
     cut: BuildSide,
@@ -33,26 +30,14 @@ private[technique] final class ChunkedJoin(
     .flatMap(splitConjunctivePredicates)
     .partition(request.joinType.isInstanceOf[InnerLike] && _.containsPattern(PYTHON_UDF))
 
-  private def needsKeysMet: Boolean = picksFromCut || showsUnmatchedOfCut
+  def needsKeysMet: Boolean = picksFromCut || showsUnmatchedOfCut
 
-  private def readTwice: Seq[BuildSide] = {
-    val ofCut = if (chunks > 1 || needsKeysMet) Seq(cut) else Nil
-    if (passes > 1 || showsUnmatchedOfCut) ofCut :+ large else ofCut
-  }
+  def readsLargeOnce: Boolean = passes == 1 && !showsUnmatchedOfCut
 
   /** The number of plans whose union is the result. */
-  private def parts: Int = if (picksFromCut) 1 else passes + (if (showsUnmatchedOfCut) 1 else 0)
+  def parts: Int = if (picksFromCut) 1 else passes + (if (showsUnmatchedOfCut) 1 else 0)
 
-  /** The plan, or the reason for refusal. */
-  def planned: Either[TechniqueReason.Detailed, TechniquePlan] =
-    for {
-      _ <- TechniqueReason.Condition.refusesIf(request.condition.isDefined && needsKeysMet)
-      _ <- TechniqueReason.BarrierStage.refusesIf(request.wanted.inBarrierStage && parts > 1)
-      _ <- request.checkSubqueries
-      _ <- request.checkStable(readTwice)
-    } yield TechniquePlan(plan, how)
-
-  private def plan: LogicalPlan =
+  def plan: LogicalPlan =
     if (picksFromCut) withKeysMet(request.plan(cut), request.keys(cut), request.joinType)
     else {
       val unmatched = if (showsUnmatchedOfCut) {
@@ -62,17 +47,15 @@ private[technique] final class ChunkedJoin(
       PlanCopies.union(inPasses(pass) ++ unmatched, request.join.output)
     }
 
-  private def how: String = {
+  def how: String = {
     def times(n: Int) = if (n == 1) "once" else if (n == 2) "twice" else s"$n times"
-    val inChunks = if (chunks == 1) "" else s" in $chunks chunks"
-    val inPasses = if (passes == 1) "" else s" and $passes passes"
-    val ofKeys =
-      if (picksFromCut) ", its keys only"
-      else if (needsKeysMet) s", its keys ${times(passes)} more"
-      else ""
-    s"${BroadcastSide.described(request, cut)} is broadcast$inChunks$inPasses, " +
-      s"${BroadcastSide.described(request, large)} is not shuffled, " +
-      s"and read ${times(passes)}$ofKeys"
+    val reads =
+      if (picksFromCut) s"its keys ${times(passes)}"
+      else if (needsKeysMet) s"read ${times(passes)}, its keys ${times(passes)} more"
+      else s"read ${times(passes)}"
+    s"${BroadcastSide.described(request, cut)} is broadcast in $chunks " +
+      s"${if (chunks == 1) "chunk" else "chunks"}${if (passes > 1) s" and $passes passes" else ""}, " +
+      s"${BroadcastSide.described(request, large)} is not shuffled, and $reads"
   }
 
   /** Calls `make` with the chunks of each pass. */
@@ -85,24 +68,21 @@ private[technique] final class ChunkedJoin(
 
   private def largeOf(chunksOfPass: Seq[Int]): Large = {
     val side = SideCopy.of(request, large)
-    if (chunks == 1) Large(side, None, chunksOfPass)
-    else {
-      val chunk = Alias(chunkOf(side.keys), "chunk")()
-      val all = Project(side.plan.output :+ chunk, side.plan)
-      val isOfPass = In(chunk.toAttribute, chunksOfPass.map(n => Literal(n.toLong)))
-      val rows = if (passes == 1) all else Filter(isOfPass, all)
-      Large(side.copy(plan = rows), Some(chunk.toAttribute), chunksOfPass)
-    }
+    val chunk = Alias(chunkOf(side.keys), "chunk")()
+    val all = Project(side.plan.output :+ chunk, side.plan)
+    val isOfPass = In(chunk.toAttribute, chunksOfPass.map(n => Literal(n.toLong)))
+    val rows = if (passes == 1) all else Filter(isOfPass, all)
+    Large(side.copy(plan = rows), chunk.toAttribute, chunksOfPass)
   }
 
   /** Joins rows of the large side with one chunk. Rows of other chunks match no row there. */
   private def joined(left: LogicalPlan, of: Large, number: Int, joinType: JoinType)(
       isFound: Option[Alias] = None): Join = {
     val chunk = SideCopy.of(request, cut)
-    val rows =
-      if (chunks == 1) chunk.plan
-      else Filter(EqualTo(chunkOf(chunk.keys), Literal(number.toLong)), chunk.plan)
-    val equal = TechniqueRequest.equal(of.keysIn(number), chunk.keys)
+    val rows = Filter(EqualTo(chunkOf(chunk.keys), Literal(number.toLong)), chunk.plan)
+    val key = of.side.keys.head
+    val inChunk = If(EqualTo(of.chunk, Literal(number.toLong)), key, Literal(null, key.dataType))
+    val equal = TechniqueRequest.equal(inChunk +: of.side.keys.tail, chunk.keys)
     request.joined(
       left,
       Project(isFound ++: rows.output, rows),
@@ -134,17 +114,14 @@ private[technique] final class ChunkedJoin(
   }
 
   /** The rows of the large side with a match, or those without one, for a semi or anti join. */
-  private def selected(of: Large, joinType: JoinType): LogicalPlan =
-    if (chunks == 1) joined(of.side.plan, of, 0, joinType)()
-    else {
-      val found =
-        of.chunks.map(n => AttributeReference(s"found$n", BooleanType, nullable = false)())
-      val looked = of.chunks.zip(found).foldLeft(of.side.plan) { case (left, (number, isFound)) =>
-        joined(left, of, number, ExistenceJoin(isFound))()
-      }
-      val any = found.reduce[Expression](Or(_, _))
-      Filter(if (joinType == LeftAnti) Not(any) else any, looked)
+  private def selected(of: Large, joinType: JoinType): LogicalPlan = {
+    val found = of.chunks.map(n => AttributeReference(s"found$n", BooleanType, nullable = false)())
+    val looked = of.chunks.zip(found).foldLeft(of.side.plan) { case (left, (number, isFound)) =>
+      joined(left, of, number, ExistenceJoin(isFound))()
     }
+    val any = found.reduce[Expression](Or(_, _))
+    Filter(if (joinType == LeftAnti) Not(any) else any, looked)
+  }
 
   /** The rows of the large side with their matches, after a column that is null without a match. */
   private def lookedUp(of: Large): (LogicalPlan, Seq[Attribute]) =
@@ -159,33 +136,16 @@ private[technique] final class ChunkedJoin(
       }
     }
 
-  /**
-   * Joins rows with the distinct keys of the large side that occur on the chunked side. Those of one
-   * chunk are broadcast, as they take hardly more memory than the chunk. Not without adaptive
-   * execution: then the timeout of a broadcast includes the time to read the large side.
-   */
+  /** Joins rows with the distinct keys of the large side that occur on the chunked side. */
   private def withKeysMet(rows: LogicalPlan, keys: Seq[Expression], how: JoinType): LogicalPlan = {
     val met = inPasses { chunksOfPass =>
       val of = largeOf(chunksOfPass)
       of.side.keysOf(selected(of, LeftSemi))
     }
     val distinct = SideCopy.distinct(PlanCopies.union(met, met.head.output))
-    val isAdaptive = request.session.sessionState.conf.adaptiveExecutionEnabled
-    request.joined(
-      rows,
-      distinct,
-      how,
-      Some(TechniqueRequest.equal(keys, distinct.output)),
-      broadcast = if (chunks == 1 && isAdaptive) Some(BuildRight) else None)
+    request.joined(rows, distinct, how, Some(TechniqueRequest.equal(keys, distinct.output)))
   }
 
-  /** @param chunk the column with the chunk of a row, if there are several. */
-  private case class Large(side: SideCopy, chunk: Option[Attribute], chunks: Seq[Int]) {
-
-    /** The keys, with a null in those of rows that belong to another chunk. */
-    def keysIn(number: Int): Seq[Expression] = chunk.fold(side.keys) { chunk =>
-      val key = side.keys.head
-      If(EqualTo(chunk, Literal(number.toLong)), key, Literal(null, key.dataType)) +: side.keys.tail
-    }
-  }
+  /** The rows of the large side that belong to some chunks. The column has the chunk of a row. */
+  private case class Large(side: SideCopy, chunk: Attribute, chunks: Seq[Int])
 }

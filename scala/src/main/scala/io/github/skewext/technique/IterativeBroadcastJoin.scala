@@ -45,10 +45,15 @@ object IterativeBroadcastJoin extends SkewTechnique {
   override def plan(request: TechniqueRequest): Either[Detailed, TechniquePlan] = {
     val cut = BroadcastSide.wanted(request, Seq(BuildRight, BuildLeft))
     for {
+      _ <- request.checkSubqueries
       chunks <- numChunks(request, cut)
       passes = numPasses(request, cut, chunks)
-      planned <- new ChunkedJoin(request, cut, chunks, passes).planned
-    } yield planned
+      chunked = new ChunkedJoin(request, cut, chunks, passes)
+      _ <- TechniqueReason.Condition.refusesIf(request.condition.isDefined && chunked.needsKeysMet)
+      _ <- TechniqueReason.BarrierStage.refusesIf(
+        request.wanted.inBarrierStage && chunked.parts > 1)
+      _ <- request.checkStable(if (chunked.readsLargeOnce) Seq(cut) else Seq(BuildLeft, BuildRight))
+    } yield TechniquePlan(chunked.plan, chunked.how)
   }
 
   /** The option, or so many that each chunk is as small as a side that Spark would broadcast. */

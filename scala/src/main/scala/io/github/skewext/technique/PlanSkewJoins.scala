@@ -122,11 +122,14 @@ object PlanSkewJoins extends Rule[LogicalPlan] {
   }
 
   /** The plan with the technique's description on each of its joins. */
-  private def saying(made: TechniquePlan): LogicalPlan = made.plan.transform { case join: Join =>
-    TechniqueHint.of(join) match {
-      case Some(part @ TechniqueHint.Made(_, _, "", _)) =>
-        TechniqueHint.on(join, part.copy(how = made.how))
-      case _ => join
-    }
+  private def saying(made: TechniquePlan): LogicalPlan = made.plan.transform {
+    case join: Join =>
+      TechniqueHint.of(join) match {
+        case Some(part @ TechniqueHint.Made(_, _, "", _)) =>
+          TechniqueHint.on(join, part.copy(how = made.how))
+        case _ => join
+      }
+    case join: MarkedBroadcastJoin if join.made.how.isEmpty =>
+      join.copy(made = join.made.copy(how = made.how))
   }
 }

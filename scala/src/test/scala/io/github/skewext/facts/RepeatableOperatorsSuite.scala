@@ -167,10 +167,6 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   same("SortMergeJoinExec")(rows.join(more.hint("merge"), "k"))
   same("ShuffledHashJoinExec")(rows.join(more.hint("shuffle_hash"), "k"))
   same("BroadcastHashJoinExec", Broadcast)(rows.join(more, "k"))
-  same("BroadcastHashJoinExec")(preserving(rows, more, "right"))
-  same("BroadcastHashJoinExec")(
-    preserving(rows, more.withColumn("k", col("k").cast("double")), "left"))
-  other("BroadcastHashJoinExec", Broadcast)(rows.join(more.withColumn("r", rand(3)), "k"))
   same("BroadcastNestedLoopJoinExec", Broadcast)(rows.join(more, col("v") < col("w"), "left"))
   same("CartesianProductExec")(rows.crossJoin(more))
 
@@ -211,6 +207,8 @@ class RepeatableOperatorsSuite extends TechniqueTest with AsOfTest {
   other("LatestRowsExec")(latest(rows.withColumn("r", rand(3)), "k")(col("v"))())
   same("SaltKeysExec")(
     skewJoin(rows, more, "k", "inner", "salted", Map("salts" -> "2"), Seq(Seq(lit(3L)))))
+  same("MarkedBroadcastJoinExec")(preserving(rows, more, "right"))
+  other("MarkedBroadcastJoinExec")(preserving(rows, more, "right").withColumn("r", rand(3)))
 
   /** Operators without a query, none of whose rows are taken for repeatable. */
   private val withoutQuery = Set(

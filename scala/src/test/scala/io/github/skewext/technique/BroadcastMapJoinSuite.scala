@@ -2,9 +2,7 @@ package io.github.skewext.technique
 
 import io.github.skewext.technique.hint.TechniqueHint
 
-import org.apache.spark.sql.catalyst.plans.LeftAnti
 import org.apache.spark.sql.execution.FileSourceScanExec
-import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.{AnalysisException, DataFrame}
 
@@ -17,17 +15,8 @@ class BroadcastMapJoinSuite extends TechniqueTest {
 
   private val Technique = "broadcast_map"
 
-  /** The joins that return the unmatched rows of the broadcast side. */
-  private def unmatched(df: DataFrame): Seq[BroadcastHashJoinExec] =
-    collectWithSubqueries(df.queryExecution.executedPlan) {
-      case join: BroadcastHashJoinExec if join.joinType == LeftAnti => join
-    }
-
-  /** Nothing is shuffled but keys that were met, where the join is about which these are. */
-  private def checkShuffles(df: DataFrame, keysMet: Boolean): Unit = {
-    val columns = exchanges(df).map(_.output.map(_.name))
-    assert(columns === (if (keysMet) Seq(Seq("key0")) else Nil))
-  }
+  private def marked(df: DataFrame): Seq[MarkedBroadcastJoinExec] =
+    collectWithSubqueries(df.queryExecution.executedPlan) { case j: MarkedBroadcastJoinExec => j }
 
   private def onSide(side: String) = Map("side" -> side)
 
@@ -39,13 +28,14 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       val df = check(l, r, "k", how, Technique, onSide(side))
       assert(made(df).distinct.size === 1)
       val preserved = if (side == "right") Seq("right", "full") else Seq("left", "full")
-      val picks = side == "left" && how.startsWith("left_")
-      if (!picks) {
-        assert(unmatched(df).size === (if (preserved.contains(how) || how == "left_anti") 1 else 0))
-      }
-      // The small side, its keys, and those that were met.
-      assert(broadcasts(df) === (if (preserved.contains(how)) 3 else if (picks) 2 else 1))
-      checkShuffles(df, keysMet = picks || preserved.contains(how))
+      // The small side is broadcast once.
+      val isMarked = preserved.contains(how)
+      assert(marked(df).size === (if (isMarked) 1 else 0))
+      if (isMarked) assert(broadcasts(df) === 1)
+      // Nothing is shuffled but keys that were met, where the join is about which these are.
+      val shuffles = exchanges(df)
+      assert(shuffles.size === (if (side == "left" && how.startsWith("left_")) 1 else 0))
+      shuffles.foreach(e => assert(e.output.map(_.name) === Seq("key0")))
     }
   }
 
@@ -93,9 +83,9 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     // Each of the tables, with one of the types each.
     for ((rows, how) <- if (testAll) cases else Seq(cases.head, cases.last)) {
       val df = check(large, rows, "k", how, Technique, onSide("right"))
-      assert(unmatched(df).size === 1)
-      val expected = stockJoin(rows, large, "k", "left_anti").count()
-      assert(expected > 0 && df.where("v0 IS NULL").count() === expected)
+      val Seq(join) = marked(df)
+      val unmatched = rows.where("k IS NOT NULL").join(large, Seq("k"), "left_anti").count()
+      assert(unmatched > 0 && join.metrics("numUnmatchedRows").value === unmatched)
       def text(side: DataFrame) = side.withColumn("k", concat(lit("key"), col("k")))
       check(text(large), text(rows), "k", how, Technique, onSide("right"))
     }
@@ -202,12 +192,6 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       assert(error.getMessage.contains("left side"))
       // Where one pass will do, it may be.
       skewJoin(unstable, small, "k", "left", Technique, onSide("right")).collect()
-      skewJoin(small, unstable, "k", "left_anti", Technique, onSide("left")).collect()
-      // The broadcast side is read twice there.
-      val selected =
-        intercept[AnalysisException](
-          skewJoin(unstable, large, "k", "left_anti", Technique, onSide("left")))
-      assert(selected.getMessage.contains("left side"))
     }
     // What is cached may be lost, and made again.
     val cached = random.cache()
@@ -226,7 +210,7 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       // Spark pushes its own semi-joins below the joins of the left side.
       for ((l, r) <- Seq(numbers -> text, text -> numbers); side <- Seq("left", "right")) {
         val df = check(l, r, on, "full", Technique, onSide(side))
-        assert(unmatched(df).size === 1 && isKeptInPlace(df))
+        assert(marked(df).size === 1 && isKeptInPlace(df))
       }
       check(numbers, text, on, "left_anti", Technique, onSide("left"))
       // Such a side may be read twice.
@@ -252,17 +236,17 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       for (how <- Seq("left", "full")) {
         val df = skewJoin(small, fact, "k", how, Technique, onSide("left")).where(filtered)
         assertStock(df, stockJoin(small, fact, "k", how).where(filtered))
-        assert(unmatched(df).isEmpty)
+        assert(marked(df).isEmpty)
         assert(made(df) === Seq(Technique))
         // The large side is read once, and the predicate is at its scan.
         assert(scans(df).size === 1)
         assert(scans(df).head.contains("GreaterThan(v0,7)"), scans(df))
       }
       // A predicate that an unmatched row of the small side satisfies.
-      val without =
+      val unmatched =
         skewJoin(small, fact, "k", "left", Technique, onSide("left")).where("v0 IS NULL")
-      assertStock(without, stockJoin(small, fact, "k", "left").where("v0 IS NULL"))
-      assert(unmatched(without).size === 1)
+      assertStock(unmatched, stockJoin(small, fact, "k", "left").where("v0 IS NULL"))
+      assert(marked(unmatched).size === 1)
     }
   }
 
@@ -270,29 +254,29 @@ class BroadcastMapJoinSuite extends TechniqueTest {
     withTempPath { path =>
       large.write.parquet(path.getPath)
       val fact = spark.read.parquet(path.getPath)
-      def checkSmallIsBroadcast(df: DataFrame, preserved: Boolean): Unit = {
-        assert(made(df).distinct === Seq("broadcast"))
-        assert(unmatched(df).size === (if (preserved) 1 else 0))
-        val how = contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }.distinct
+      def checkSmallIsBroadcast(df: DataFrame, isMarked: Boolean): Unit = {
+        assert(made(df) === Seq("broadcast"))
+        assert(marked(df).size === (if (isMarked) 1 else 0))
+        val how = contents(df).collect { case TechniqueHint.Made(_, _, how, _) => how }
         assert(how.map(_.takeWhile(_ != '(')) === Seq("the left side "))
-        checkShuffles(df, keysMet = preserved)
+        assert(exchanges(df).isEmpty)
       }
       withTempView("dims", "facts") {
         small.createOrReplaceTempView("dims")
         fact.createOrReplaceTempView("facts")
-        for ((filter, preserved) <- Seq("v30 > 4" -> true, "v0 > 7" -> false)) {
+        for ((filter, isMarked) <- Seq("v30 > 4" -> true, "v0 > 7" -> false)) {
           val stock = stockJoin(small, fact, "k", "full").where(filter)
           for (options <- Seq(Map.empty[String, String], onSide("left"))) {
             val df = skewJoin(small, fact, "k", "full", "broadcast", options).where(filter)
             assertStock(df, stock)
-            checkSmallIsBroadcast(df, preserved)
+            checkSmallIsBroadcast(df, isMarked)
           }
           for (from <- Seq("dims FULL JOIN facts", "(SELECT * FROM dims) d FULL JOIN facts")) {
             val name = if (from.contains(" d ")) "d" else "dims"
             val hinted = spark.sql(
               s"SELECT /*+ SKEWEXT_JOIN($name, broadcast) */ * FROM $from USING (k) WHERE $filter")
             assertStock(hinted, stock)
-            checkSmallIsBroadcast(hinted, preserved)
+            checkSmallIsBroadcast(hinted, isMarked)
           }
         }
       }
@@ -304,11 +288,11 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       val from = "dims d FULL JOIN others ON k = ok AND d.v30 + 1 > ov30 WHERE d.v30 > 4"
       val df = spark.sql(s"SELECT /*+ SKEWEXT_JOIN(d, broadcast) */ * FROM $from")
       assertStock(df, spark.sql(s"SELECT * FROM $from"))
-      assert(unmatched(df).isEmpty && broadcasts(df) === 1)
+      assert(marked(df).isEmpty && broadcasts(df) === 1)
     }
     // Spark can broadcast only the right side of a join that is written as a left outer join.
     val df = skewJoin(large, small, "k", "left", "broadcast").where("v0 > 7")
     assertStock(df, stockJoin(large, small, "k", "left").where("v0 > 7"))
-    assert(unmatched(df).isEmpty && broadcasts(df) === 1)
+    assert(marked(df).isEmpty && broadcasts(df) === 1)
   }
 }

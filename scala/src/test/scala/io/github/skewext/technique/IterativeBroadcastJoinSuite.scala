@@ -98,7 +98,7 @@ class IterativeBroadcastJoinSuite extends TechniqueTest {
     }
     withSQLConf("spark.sql.autoBroadcastJoinThreshold" -> (bytes + 1).toString) {
       val df = check(large, small, "k", "left", Technique, Map("side" -> "right"))
-      assert(how(df).contains("is broadcast, the left side"), how(df))
+      assert(how(df).contains("is broadcast in 1 chunk, the left side"), how(df))
     }
     // The smaller side is cut.
     assert(how(check(large, small, "k", "inner", Technique)).startsWith("the right side"))

@@ -1,9 +1,7 @@
 package io.github.skewext.join.range
 
-import java.util.BitSet
-import java.util.concurrent.TimeUnit
-
 import io.github.skewext.facts.{KeepsStableRows, MadeOf, PartitionwiseOperator}
+import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.PairKind
 
 import org.apache.spark.TaskContext
@@ -14,10 +12,10 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.execution.skewext.BroadcastTable
-import org.apache.spark.sql.execution.{SQLExecution, SparkPlan}
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -123,23 +121,9 @@ case class BroadcastRangeJoinExec(
     }
   }
 
-  /**
-   * The set of the rows of the broadcast side that have a match, as bytes, which every serializer
-   * supports. Spark accepts one result per partition of the job even if a task runs several times.
-   */
-  private def marks(relation: Broadcast[Array[InternalRow]], work: RangeJoinTask): Array[Byte] = {
-    val (rows, time) = (streamed.execute(), longMetric("markTime"))
-    val started = System.nanoTime()
-    val marked = rows
-      .mapPartitions(ofTask => Iterator.single(work.marks(ofTask, relation.value).toByteArray))
-      .treeAggregate(Array.emptyByteArray)(
-        BroadcastRangeJoinExec.union,
-        BroadcastRangeJoinExec.union)
-    time.set(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - started))
-    val execution = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
-    SQLMetrics.postDriverMetricUpdates(sparkContext, execution, Seq(time))
-    marked
-  }
+  /** Which rows of the broadcast side have a match. */
+  private def marks(relation: Broadcast[Array[InternalRow]], work: RangeJoinTask): Array[Byte] =
+    MarkedRows.ofJob(streamed.execute(), longMetric("markTime"))(work.marks(_, relation.value))
 
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,
@@ -150,12 +134,6 @@ object BroadcastRangeJoinExec {
 
   /** The name in plans. */
   val Name = "BroadcastRangeJoin"
-
-  private def union(a: Array[Byte], b: Array[Byte]): Array[Byte] = {
-    val all = BitSet.valueOf(a)
-    all.or(BitSet.valueOf(b))
-    all.toByteArray
-  }
 
   /** Whether the operator joins so. */
   def canJoin(joinType: JoinType): Boolean = PairKind.of(joinType).isDefined

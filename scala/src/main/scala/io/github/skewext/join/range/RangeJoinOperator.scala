@@ -1,8 +1,7 @@
 package io.github.skewext.join.range
 
-import java.util.BitSet
-
 import io.github.skewext.facts.EvaluatedInTurn
+import io.github.skewext.join.MarkedRows
 import io.github.skewext.join.probe.{PairCodegen, PairKind, PairRows}
 import io.github.skewext.rows.{TaskOutput, TaskRows}
 
@@ -74,17 +73,17 @@ private[skewext] case class RangeJoinTask(
     new RangeJoinIterator(this, candidates).toScala
   }
 
-  /** The numbers of the rows of the broadcast side that have a match. */
-  def marks(rows: Iterator[InternalRow], blocks: Array[InternalRow]): BitSet = {
+  /** The rows of the broadcast side that have a match. */
+  def marks(rows: Iterator[InternalRow], blocks: Array[InternalRow]): MarkedRows = {
     val relation = new RangeRelation(blocks)
-    val marked = new BitSet
+    val marked = new MarkedRows
     val candidates = new RangeCandidates(this, rows, relation, TaskContext.get())
     val matches = EvaluatedInTurn.predicate(condition, Nil)
     while (candidates.nextRow()) {
       while (candidates.nextCandidate()) {
-        if (!marked.get(candidates.number)) {
+        if (!marked.contains(candidates.number)) {
           candidates.show()
-          if (matches.eval(candidates.pair)) marked.set(candidates.number)
+          if (matches.eval(candidates.pair)) marked.add(candidates.number)
         }
       }
     }
@@ -100,15 +99,15 @@ private[skewext] case class RangeJoinTask(
       slice: Int,
       slices: Int): Iterator[InternalRow] = {
     val relation = new RangeRelation(blocks)
-    val marks = BitSet.valueOf(marked)
+    val marks = MarkedRows.fromBytes(marked)
     val pair = newPair
     val row = new UnsafeRow(output.inputTypes(build).size)
     Iterator
       .range(slice, relation.numRows, slices)
-      .filter(number => kind.shows(build, marks.get(number)))
+      .filter(number => kind.shows(build, marks.contains(number)))
       .map { number =>
         relation.pointTo(row, number)
-        pair.showAlone(build, row, marks.get(number))
+        pair.showAlone(build, row, marks.contains(number))
         outputRows += 1
         if (output.makesRows) pair.toUnsafeRow else pair
       }

@@ -115,6 +115,7 @@ object TechniqueHint {
       Seq(join.hint.leftHint, join.hint.rightHint).flatten.collectFirst {
         case hint: TechniqueHint => hint.content
       }
+    case join: PlannedByTechnique => Some(join.made)
     case _ => None
   }
 
@@ -136,4 +137,9 @@ object TechniqueHint {
     def withContent(side: Option[HintInfo]) = Some(apply(content, side.flatMap(_.strategy)))
     join.copy(hint = JoinHint(withContent(join.hint.leftHint), withContent(join.hint.rightHint)))
   }
+}
+
+/** A join of a technique that is not Spark's, so that it has no hint. */
+trait PlannedByTechnique extends LogicalPlan {
+  def made: TechniqueHint.Made
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.skewext
 import scala.collection.mutable
 import scala.util.hashing.MurmurHash3
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationWithAllNullKeys}
@@ -51,6 +52,14 @@ final class BroadcastTable private (table: HashedRelation) {
 
   /** The rows of a key; null if there are none. */
   def rows(key: InternalRow): Iterator[InternalRow] = table.get(key)
+
+  /** The first row of a key; null if there is none. */
+  def firstRow(key: InternalRow): InternalRow = if (keyIsUnique) {
+    table.getValue(key)
+  } else {
+    val all = table.get(key)
+    if (all == null) null else all.next()
+  }
 }
 
 object BroadcastTable {
@@ -62,5 +71,12 @@ object BroadcastTable {
     case HashedRelationWithAllNullKeys => None
     case table: HashedRelation => Some(new BroadcastTable(table.asReadOnlyCopy()))
     case _ => None
+  }
+
+  /** The table of a broadcast value, for the use of one task. */
+  def forTask(broadcast: Any): BroadcastTable = {
+    val copy = broadcast.asInstanceOf[HashedRelation].asReadOnlyCopy()
+    TaskContext.get().taskMetrics().incPeakExecutionMemory(copy.estimatedSize)
+    new BroadcastTable(copy)
   }
 }
