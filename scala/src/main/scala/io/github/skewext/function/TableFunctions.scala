@@ -228,7 +228,8 @@ object TableFunctions {
   }
 
   private def latest(request: Request): LogicalPlan = {
-    def orders(name: String) = request.list(name).map(_.map(order(request, _)))
+    def orders(name: String) =
+      request.list(name).filter(_.nonEmpty).map(_.map(order(request, _)))
     LatestRowsBuilder.build(
       SparkSession.active,
       request.tables.head,
@@ -248,11 +249,17 @@ object TableFunctions {
   }
 
   private def order(request: Request, text: String): Expression = {
-    val Order(column, direction, nulls) = text
+    val Order(column, direction, nulls) = text.trim
     val e = SparkSession.active.sessionState.sqlParser.parseExpression(column).transform {
       // With quotedRegexColumnNames, a quoted name is a pattern. No pattern is an order.
       case UnresolvedRegex(name, table, _) =>
         UnresolvedAttribute(table.toSeq :+ name.replace("``", "`"))
+    }
+    // The parser takes a misspelt direction for the name of the column.
+    e match {
+      case Alias(_, name) =>
+        request.fail(s"the order '$text' has '$name', which is neither ASC nor DESC.")
+      case _ =>
     }
     // ORDER BY reads a column as ascending, and here the greatest value comes first.
     if (direction == null && nulls != null) {

@@ -344,7 +344,22 @@ class TableFunctionsSuite extends MultiJoinTest {
     for (text <- Seq("v NULLS LAST", "v nulls first"))
       fails(s"skewext_latest(TABLE(a), 'k', '$text')")(
         s"the order '$text' has NULLS, but neither ASC nor DESC.")
+    for ((text, last) <- Seq("v asd" -> "asd", "v nulls_last" -> "nulls_last", "v AS w" -> "w"))
+      fails(s"skewext_latest(TABLE(a), 'k', '$text')")(
+        s"the order '$text' has '$last', which is neither ASC nor DESC.")
     fails("skewext_query_report('x')")("the argument 'query' must be a number, not x.")
+  }
+
+  test("orders with blanks around them, and no ties") {
+    def newest(order: String, ties: String = "") = spark
+      .sql(s"SELECT v FROM skewext_latest(" +
+        s"TABLE(SELECT * FROM VALUES (1, 5), (1, 9) AS t(k, v)), 'k', '$order'$ties)")
+      .as[Int](org.apache.spark.sql.Encoders.scalaInt)
+      .collect()
+      .toSeq
+    assert(Seq("v", " v ", "v DESC ", "v desc\n").map(newest(_)) === Seq.fill(4)(Seq(9)))
+    assert(Seq("v ASC", "v ASC ", " v  asc  nulls last ").map(newest(_)) === Seq.fill(3)(Seq(5)))
+    assert(newest("k", ", ties => array()") === newest("k"))
   }
 
   test("runs nothing before an action") {
