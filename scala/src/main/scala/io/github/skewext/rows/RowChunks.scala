@@ -170,6 +170,8 @@ private[skewext] final class RowChunks(
    * writes to the page of its bucket, or `NoPlace` if there is no memory.
    */
   private def place(input: Int, hash: Long, size: Int): Long = {
+    // With the headers of the row, its chunk and its page, the size would not fit an Int.
+    if (size > RowChunks.MostRowBytes) return NoPlace
     val c = input * NumBuckets + (hash >>> BucketShift).toInt
     var position = positions(c)
     if (position + RecordHeader + size > ends(c)) {
@@ -453,6 +455,8 @@ private[skewext] object RowChunks {
 
   /** The address of no row, whether pages are on or off the heap. */
   private final val NoPlace = 0L
+
+  private final val MostRowBytes = Int.MaxValue - 256
 
   /** Size of a cache line. The line after a record may be read, even at the end of a page. */
   final val CacheLine = 64
