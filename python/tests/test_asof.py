@@ -239,6 +239,15 @@ def test_forms_of_a_tolerance(spark: SparkSession) -> None:
     assert row[3:] == (8, 8, 8, None, None, None, None)
 
 
+@pytest.mark.parametrize(
+    "given", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e50"), Decimal("1e-50"), 10**40]
+)
+def test_numbers_that_sql_does_not_have(spark: SparkSession, given: Decimal | int) -> None:
+    labels = spark.sql("SELECT 1 AS k, 8 AS n")
+    with pytest.raises(PySparkValueError, match="at most 38 digits"):
+        asof_join(labels, asof(labels, time="n", tolerance=given), on="k", time="n")
+
+
 def test_a_column_as_tolerance(spark: SparkSession) -> None:
     labels = spark.sql("SELECT 1 AS k, DATE'2024-03-31' AS at")
     versions = spark.sql("SELECT 1 AS k, DATE'2024-03-29' AS t")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pyspark_skewext._errors import analysis_error, first_line, type_error
+from pyspark_skewext._errors import analysis_error, first_line, type_error, value_error
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -113,11 +113,23 @@ def orders(table: int, given: Sequence[Any] | None) -> list[Any] | None:
     return [{"name": each} if isinstance(each, str) else Computed(table, each) for each in given]
 
 
+def _fits(number: int | Decimal) -> bool:
+    """Whether a decimal of SQL can hold the number."""
+    exact = Decimal(number)
+    if not exact.is_finite():
+        return False
+    _, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    return len(digits) + max(exponent, 0) <= 38 and exponent >= -38
+
+
 def constant(value: Any) -> str:
     """A constant as SQL writes it: lists become arrays, tuples structs, and dictionaries maps."""
     value = plain(value)
     if value is None:
         return "NULL"
+    if isinstance(value, (int, Decimal)) and not _fits(value):
+        raise value_error(f"{value} is no number of SQL, which have at most 38 digits.")
     if isinstance(value, (bool, int)):
         return str(value).lower()
     if isinstance(value, float):

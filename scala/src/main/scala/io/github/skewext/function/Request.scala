@@ -80,6 +80,7 @@ private[skewext] case class Request(
   def number(name: String): Option[BigDecimal] = read(name, "a number") {
     case whole @ (_: Byte | _: Short | _: Int | _: Long | _: BigInt) => BigDecimal(whole.toString)
     case decimal: java.math.BigDecimal => BigDecimal(decimal)
+    case float: Float if !float.isNaN && !float.isInfinite => BigDecimal(float.toString)
     case double: Double if !double.isNaN && !double.isInfinite => BigDecimal(double)
   }
 
