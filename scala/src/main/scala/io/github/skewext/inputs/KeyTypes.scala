@@ -1,10 +1,12 @@
 package io.github.skewext.inputs
 
+import scala.collection.JavaConverters._
+
 import org.apache.spark.sql.catalyst.analysis.Resolver
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
-import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.catalyst.util.{CharVarcharUtils, DateTimeUtils}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.{SparkShims, SqlInternals}
 import org.apache.spark.sql.types._
@@ -143,12 +145,22 @@ private[skewext] object KeyTypes {
       Cast.canUpCast(from, to)
     case (ByteType | ShortType | IntegerType, ShortType | IntegerType | LongType) =>
       Cast.canUpCast(from, to)
-    case (DateType, TimestampType | TimestampNTZType) => true
+    case (DateType, TimestampNTZType) => true
+    case (DateType, TimestampType) => !skipsADay
     case (ArrayType(f, _), ArrayType(t, _)) => canHold(f, t)
     case (f: StructType, t: StructType) =>
       f.length == t.length && f.zip(t).forall { case (a, b) => canHold(a.dataType, b.dataType) }
     case _ => false
   }
+
+  /** Whether the midnight of a day is that of the next one, as of 2011-12-30 in Pacific/Apia. */
+  private def skipsADay: Boolean =
+    DateTimeUtils
+      .getZoneId(SQLConf.get.sessionLocalTimeZone)
+      .getRules
+      .getTransitions
+      .asScala
+      .exists(_.getDuration.toHours >= 24)
 
   /**
    * Compares columns of `char(n)`, also in structs and arrays, as if padded to one length. A chain

@@ -290,4 +290,20 @@ class RewriteChainKeysSuite extends RewriteTest {
         3)
     }
   }
+
+  test("days and times where a day was skipped") {
+    for ((zone, inputs) <- Seq("Pacific/Apia" -> Nil, "America/Sao_Paulo" -> Seq(3)))
+      withClue(zone)(withSQLConf("spark.sql.session.timeZone" -> zone) {
+        table("k, va", "(DATE'2011-12-30', 1), (DATE'2011-12-29', 2)").createOrReplaceTempView(
+          "days0")
+        table("k, vb", "(DATE'2011-12-31', 3), (DATE'2011-12-29', 4)").createOrReplaceTempView(
+          "days1")
+        spark
+          .sql("SELECT CAST(k AS timestamp) AS k, va AS vc FROM days0")
+          .createOrReplaceTempView("times")
+        checkRewritten(
+          "SELECT * FROM days0 FULL JOIN days1 USING (k) FULL JOIN times USING (k)",
+          inputs: _*)
+      })
+  }
 }
