@@ -44,6 +44,9 @@ private[disjunction] object OrCondition extends PredicateHelper {
   /** With more parts, the shuffles of copied rows may take longer than a nested loop. */
   val MostParts = 8
 
+  /** Parts with the same keys are one, so there may be more of them at first. */
+  val MostAlternatives = 100
+
   /**
    * The condition of a join without equal keys, None if there is no OR in it, or the reason why no
    * OR has keys in each part.
@@ -76,6 +79,9 @@ private class OrParts(join: Join) extends PredicateHelper {
 
   private val (left, right) = (join.left.outputSet, join.right.outputSet)
 
+  /** Multiplied out, ANDs of ORs have a number of alternatives that is exponential in theirs. */
+  private var alternatives = 0
+
   def of(alternatives: Seq[Expression]): Either[Detailed, Seq[OrPart]] =
     all(alternatives.map(of)).map(parts => merged(parts.flatten))
 
@@ -86,7 +92,16 @@ private class OrParts(join: Join) extends PredicateHelper {
         value
       }))
 
-  private def of(alternative: Expression): Either[Detailed, Seq[OrPart]] = alternative match {
+  private def of(alternative: Expression): Either[Detailed, Seq[OrPart]] = {
+    alternatives += 1
+    if (alternatives > OrCondition.MostAlternatives) {
+      Left(OrJoinReason.TooManyParts(s"more than ${OrCondition.MostAlternatives} multiplied out"))
+    } else {
+      partsOf(alternative)
+    }
+  }
+
+  private def partsOf(alternative: Expression): Either[Detailed, Seq[OrPart]] = alternative match {
     case OrCondition.Alternatives(inner) => all(inner.map(of)).map(_.flatten)
     case conjunction =>
       val conjuncts = splitConjunctivePredicates(conjunction)

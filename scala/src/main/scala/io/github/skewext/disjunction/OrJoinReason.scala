@@ -62,6 +62,11 @@ object OrJoinReason extends NodeReasons[OrJoinReason] {
       "equal keys",
     "Nothing to do. If a side is larger than Spark estimates, run ANALYZE TABLE.")
 
+  val ManyReads = reason(
+    "a side of the join with OR has joins with OR, which the plan would read too often",
+    "Each outer join with OR reads its sides several times, and so the joins below it. Write the " +
+      "result of some of them to a table first.")
+
   val NotStable = reason(
     "a side of the join with OR would be read twice, and recomputing it may return different rows",
     "The side has rand(), limit, a sum of floating-point numbers or the like, or it is an RDD or " +

@@ -7,7 +7,7 @@ import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, InputFileBlockLength, InputFileBlockStart, InputFileName, SubqueryExpression}
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
@@ -27,7 +27,7 @@ import org.apache.spark.sql.skewext.SparkShims
 object RewriteOrJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!plan.containsAnyPattern(OR, IN)) plan
+    if (!plan.containsAnyPattern(OR, IN) || readsInputFile(plan)) plan
     else {
       val query = Query(
         isWrite = plan.exists(_.isInstanceOf[RowLevelWrite]),
@@ -38,6 +38,13 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
           ofPredicates(filter, query).getOrElse(filter)
       }
     }
+
+  /** Above a shuffle, the name of the file that a task reads is empty. */
+  private def readsInputFile(plan: LogicalPlan): Boolean =
+    plan.exists(_.expressions.exists(_.exists {
+      case _: InputFileName | _: InputFileBlockStart | _: InputFileBlockLength => true
+      case _ => false
+    }))
 
   /**
    * What is around the joins of a query.
@@ -89,6 +96,7 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
           known <- condition
           plan = new OrJoinPlan(join, known)
           _ <- checkGain(join, plan)
+          _ <- checkNesting(join, plan)
           _ <- checkReads(join, plan)
         } yield plan.plan
         plan.left.foreach(OrJoinReason.set(join, _))
@@ -125,10 +133,27 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
   /** A row is copied, and looked up or shuffled, in the time of some 30 pairs. */
   private val RowsOfLeastPairs = 300000
 
+  /** A chain of outer joins reads its first side twice for each of them, and so twice as often. */
+  private def checkNesting(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {
+    val below = join.children.map(_.collect { case j: Join if isOfOr(j) => j }.size)
+    val joins = below.zip(plan.reads).collect { case (n, reads) if reads > 1 => n * reads }.sum
+    Either.cond(joins <= MostJoinsBelow, (), OrJoinReason.ManyReads(s"$joins joins"))
+  }
+
+  private def isOfOr(join: Join): Boolean =
+    TechniqueHint.of(join).exists(_.isInstanceOf[TechniqueHint.OfOrJoin])
+
+  /** With more of them, planning alone takes longer than Spark's joins of some thousand rows. */
+  private val MostJoinsBelow = 64
+
   /** Whether sides may be read as often as the plan does, and the condition evaluated part by part. */
   private def checkReads(join: Join, plan: OrJoinPlan): Either[Detailed, Unit] = {
-    def isFixed(side: LogicalPlan) = side.deterministic && PlanCopies.isPossible(side) &&
-      StableRows.areIn(SparkSession.active, side)
+    // The optimizer, which the check of stable rows runs, would ask again for each join below.
+    def isKnown(side: LogicalPlan) =
+      side.exists(OrJoinReason.of(_).exists(_.reason == OrJoinReason.NotStable))
+    def isFixed(side: LogicalPlan) =
+      !isKnown(side) && side.deterministic && PlanCopies.isPossible(side) &&
+        StableRows.areIn(SparkSession.active, side)
     val unstable = join.children.zip(Seq("left", "right")).zip(plan.reads).collectFirst {
       case ((side, name), reads) if reads > 1 && !isFixed(side) =>
         OrJoinReason.NotStable(s"the $name side")

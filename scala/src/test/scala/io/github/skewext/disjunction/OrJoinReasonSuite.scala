@@ -5,6 +5,7 @@ import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.functions.expr
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BarrierMap
@@ -167,5 +168,23 @@ class OrJoinReasonSuite extends OrJoinTest {
       val text = origin(df).text
       assert(text.contains(s"another one compares all pairs: ${OrJoinReason.SwitchedOff.text}"))
     }
+  }
+
+  test("an AND of many ORs, and outer joins above others") {
+    val ors = (1 to 40).map(i => s"(a.v = $i OR b.v = -$i)").mkString(" AND ")
+    refused(OrJoinReason.PartWithoutKey, query("INNER", s"a.e = b.e OR ($ors)"))
+    refused(OrJoinReason.TooManyParts, query("INNER", s"a.e = b.e OR ($ors AND ($Or))"))
+    val joins = (1 to 5).map(i => s"LEFT JOIN b b$i ON a.e = b$i.e OR a.p = b$i.p").mkString(" ")
+    val plan = spark.sql(s"SELECT count(*) FROM a $joins").queryExecution.optimizedPlan
+    val reasons = plan.collect { case join: Join => OrJoinReason.of(join).map(_.reason) }.flatten
+    assert(reasons === Seq(OrJoinReason.ManyReads), plan)
+  }
+
+  test("the names of files that a query reads") {
+    val df = spark.sql(
+      "SELECT input_file_name() AS f, v FROM a WHERE " +
+        "EXISTS (SELECT 1 FROM b b WHERE a.e = b.e OR a.p = b.p)")
+    assert(nestedLoops(df).nonEmpty, df.queryExecution.executedPlan)
+    assertSameRows(df.collect().toSeq, rowsWhenOff(df), "the same query with skewext off")
   }
 }
