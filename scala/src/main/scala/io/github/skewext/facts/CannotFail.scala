@@ -57,7 +57,13 @@ private[skewext] object CannotFail {
     case Cast(text, _: DayTimeIntervalType | _: YearMonthIntervalType, _, _)
         if text.dataType.isInstanceOf[StringType] =>
       true
-    case e @ (_: RLike | _: RegExpExtractBase | _: RegExpReplace) =>
+    case _: AddMonths | _: ArrayRepeat => true
+    // Of intervals.
+    case a: BinaryArithmetic if !a.dataType.isInstanceOf[NumericType] => true
+    case _: MultiplyDTInterval | _: MultiplyYMInterval | _: DivideDTInterval |
+        _: DivideYMInterval =>
+      true
+    case e @ (_: Like | _: StringSplit | _: RLike | _: RegExpExtractBase | _: RegExpReplace) =>
       !e.children.tail.forall(_.foldable)
     // Spark 3.5 refuses texts that its older parser reads otherwise.
     case t: ToTimestamp =>

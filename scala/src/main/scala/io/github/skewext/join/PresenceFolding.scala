@@ -61,8 +61,16 @@ private[skewext] object PresenceFolding {
       .fill(3)(Seq(NullPropagation, ConstantFolding, BooleanSimplification, SimplifyConditionals))
       .flatten
 
-  /** Not if its evaluation fails, as the query may never evaluate it. */
-  private def isNeverTrue(predicate: Expression): Boolean = Try {
+  /**
+   * Not if its evaluation fails, as the query may never evaluate it. Nor if it is more than an IN with
+   * a subquery: Spark takes `NULL IN (...)` for null, and it is false if the subquery has no rows.
+   */
+  private def isNeverTrue(predicate: Expression): Boolean = {
+    val hasIn = predicate.exists(_.isInstanceOf[InSubquery])
+    (!hasIn || predicate.isInstanceOf[InSubquery]) && isFoldedToFalse(predicate)
+  }
+
+  private def isFoldedToFalse(predicate: Expression): Boolean = Try {
     val plan: LogicalPlan = Filter(predicate, LocalRelation(predicate.references.toSeq))
     rules.foldLeft(plan)((simpler, rule) => rule(simpler))
   }.toOption.exists(_.expressions.forall(isFalseOrNull))

@@ -36,7 +36,8 @@ private[skewext] class JoinTreePlanner(group: JoinTree, keepsIds: Boolean) {
 
   private val timeZone = Some(SQLConf.get.sessionLocalTimeZone)
 
-  private val output = group.original.output
+  // Not a lazy list: inputs are planned when all terms are known.
+  private val output = group.original.output.toIndexedSeq
 
   private val terms = output.map(a => group.columns.definitions.getOrElse(a.exprId, a))
 

@@ -228,4 +228,14 @@ class RewriteJoinChainsSuite extends RewriteTest {
     val plan = sql(s"SELECT * FROM t0 ${using.mkString(" ")}").queryExecution.optimizedPlan
     assert(plan.collect { case join: MultiFullJoin => join.children.size } === Seq(n))
   }
+
+  test("a lazy list of columns, and NOT IN of no rows") {
+    val chain = sql("SELECT * FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k)")
+    val columns = Seq("k", "v0", "n1", "v2").iterator.map(col).toSeq
+    checkRewritten(chain.select(columns: _*), 3)
+    checkRewritten(
+      "SELECT k, v0, n1, v2 FROM t0 FULL JOIN t1 USING (k) FULL JOIN t2 USING (k) " +
+        "WHERE n1 NOT IN (SELECT n3 FROM t3 WHERE n3 > 1000)",
+      3)
+  }
 }

@@ -174,4 +174,21 @@ class FailingKeysSuite extends RewriteTest {
       assert(operators(two).isEmpty)
     }
   }
+
+  test("without ANSI mode: predicates that fail for keys of other inputs") {
+    withSQLConf("spark.sql.ansi.enabled" -> "false") {
+      table("s, p, n, va", "('x', 'x', 1, 1), ('xy', 'x%', 2, 2)").createOrReplaceTempView("pa")
+      table("s, p, n, vb", "('y', 'z\\\\', 0, 3), ('x', 'x', 1, 4)").createOrReplaceTempView("pb")
+      table("s, p, n, vc", "('y', '(', -1, 5), ('x', 'x', 1, 6)").createOrReplaceTempView("pc")
+      for (predicate <- Seq(
+          "s LIKE p",
+          "size(split(s, p)) > 0",
+          "INTERVAL '1' DAY / n > INTERVAL '0' DAY")) {
+        val df = spark.sql(
+          "SELECT * FROM pa FULL JOIN pb USING (s, p, n) FULL JOIN pc USING (s, p, n) " +
+            s"WHERE va = 1 AND ($predicate)")
+        withClue(predicate)(checkRewritten(df, 3))
+      }
+    }
+  }
 }
