@@ -223,7 +223,7 @@ class SkewextTabSuite extends SkewTest {
       val json = explained(id)
       assert(!json.contains("secret_word") && json.contains("*********(redacted)"))
       assert(json.length < 20000)
-      val lists = (0 until 4).map(i => (i until i + 400).mkString("k IN (", ", ", ")"))
+      val lists = (0 until 8).map(i => (i until i + 400).mkString("k IN (", ", ", ")"))
       val inputs = (0 until 20).map(i => spark.range(9).selectExpr("id AS k", s"id AS v$i"))
       val wide = run(fullJoin("k")(inputs: _*).where(lists.mkString(" AND ")))
       assert(explained(wide).length < 20000)
