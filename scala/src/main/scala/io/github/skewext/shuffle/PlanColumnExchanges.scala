@@ -19,12 +19,12 @@ object PlanColumnExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
     if (conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
-      plan.transformUp { case reader: ReadsColumns => reader.mapChildren(bulk) }
+      plan.transformUp { case reader: ReadsColumns => reader.mapChildren(columnExchange) }
     } else {
       plan
     }
 
-  private def bulk(input: SparkPlan): SparkPlan = input match {
+  private def columnExchange(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
       val columns = ShuffleService.whyNoExchanges
         .map(RowShuffleReason.Plugins(_))
