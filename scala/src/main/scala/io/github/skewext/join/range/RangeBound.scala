@@ -21,6 +21,10 @@ private[skewext] case class RangeBound(
 
   def map(f: Expression => Expression): RangeBound = copy(value = f(value))
 
+  /** Whether a null is below, or above, all values of the other side. */
+  def isOpenDown: Boolean = ofNull.contains(Long.MinValue)
+  def isOpenUp: Boolean = ofNull.contains(Long.MaxValue)
+
   /** Whether the value is null where the expression is. */
   def isNullWith(e: Expression): Boolean = {
     def isNull(of: Expression): Boolean = of.semanticEquals(e) || (of match {

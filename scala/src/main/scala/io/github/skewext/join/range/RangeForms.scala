@@ -9,11 +9,12 @@ import org.apache.spark.sql.types._
  * Recognizes comparisons of a value of one side with a value of the other side:
  *  - `a < b`, `a <= b`, `a > b`, `a >= b`, where `a` and `b` are any expressions over one side;
  *  - `a - b <= c` and `datediff(a, b) <= c` with a constant `c`, and the same with `abs`;
- *  - each of these or `b IS NULL`, for an interval that is open at one end.
+ *  - each of these, or several joined by AND, or `b IS NULL`, for an interval that is open at one end.
  */
 private[range] final class RangeForms(sides: Seq[AttributeSet]) {
 
-  def in(conjunct: Expression): Seq[AtMost] = conjunct match {
+  def in(condition: Expression): Seq[AtMost] = condition match {
+    case And(a, b) => in(a) ++ in(b)
     case LessThan(a, b) => atMost(a, b)
     case LessThanOrEqual(a, b) => atMost(a, b)
     case GreaterThan(a, b) => atMost(b, a)

@@ -66,28 +66,28 @@ private[skewext] object RangeMatch {
     else 3
 
   private def comparisons(condition: Expression, sides: Seq[AttributeSet]): Seq[AtMost] =
-    conjuncts(condition).flatMap(new RangeForms(sides).in(_))
-
-  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
-    case And(a, b) => conjuncts(a) ++ conjuncts(b)
-    case other => Seq(other)
-  }
+    new RangeForms(sides).in(condition)
 }
 
 /** A value of side `lowerSide` is at most a value of the other side. */
 private[range] case class AtMost(lowerSide: Int, lower: RangeBound, upper: RangeBound) {
 
   /**
-   * The same, or `end` is null. Then a null of that end matches all values of the other side, and a
-   * null of the other side matches such nulls.
+   * The same, or `end` is null. Then a null of that end matches all values of the other side. A null of
+   * the other side matches such nulls, unless the comparison is open at both ends.
    */
-  def open(end: Expression): Option[AtMost] =
-    if (upper.isNullWith(end)) Some(withNulls(lower = Long.MaxValue, upper = Long.MaxValue))
-    else if (lower.isNullWith(end)) Some(withNulls(lower = Long.MinValue, upper = Long.MinValue))
-    else None
+  def open(end: Expression): Option[AtMost] = {
+    val atLower = lower.isNullWith(end)
+    val atUpper = upper.isNullWith(end)
+    if (atLower || atUpper) {
+      Some(opened(atLower || lower.isOpenDown, atUpper || upper.isOpenUp))
+    } else {
+      None
+    }
+  }
 
-  private def withNulls(lower: Long, upper: Long): AtMost =
+  private def opened(isDown: Boolean, isUp: Boolean): AtMost =
     copy(
-      lower = this.lower.copy(ofNull = Some(lower)),
-      upper = this.upper.copy(ofNull = Some(upper)))
+      lower = lower.copy(ofNull = Some(if (isDown) Long.MinValue else Long.MaxValue)),
+      upper = upper.copy(ofNull = Some(if (isUp) Long.MaxValue else Long.MinValue)))
 }

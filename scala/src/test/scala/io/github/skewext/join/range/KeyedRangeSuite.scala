@@ -29,6 +29,8 @@ class KeyedRangeSuite extends RangeJoinTest {
     "a.text_s < b.text_s AND a.id % 30 = b.id % 30",
     "a.text_s BETWEEN concat('a', b.text_s) AND concat('q', b.text_e) AND a.id % 30 = b.id % 30",
     "(b.t IS NULL OR a.t >= b.t) AND (a.t < b.u OR a.t IS NULL)",
+    "(a.t < b.t OR a.t IS NULL OR b.t IS NULL) AND a.id % 30 = b.id % 30",
+    "(b.t IS NULL OR a.t >= b.t OR a.t IS NULL) AND (a.t IS NULL OR a.t < b.u OR b.u IS NULL)",
     "a.text_s >= b.text_s AND a.text_s < b.text_e AND a.id % 3 <> b.id % 3")
 
   // How tasks find the rows of a key.

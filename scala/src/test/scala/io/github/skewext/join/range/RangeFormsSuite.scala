@@ -30,6 +30,7 @@ class RangeFormsSuite extends RangeJoinTest {
         "a.k + b.k > 3 AND b.text_s BETWEEN a.text_s AND a.text_e",
         "a.int_s >= b.int_s AND (b.int_e IS NULL OR a.int_s < b.int_e)",
         "a.short_s >= b.short_s AND (a.short_s < b.short_e OR b.short_e IS NULL)",
+        "a.int_s >= b.int_s AND (b.int_e IS NULL OR a.int_s < b.int_e OR a.int_s IS NULL)",
         "(b.ts_s IS NULL OR a.ts_s >= b.ts_s) AND NOT (b.ts_e IS NOT NULL AND a.ts_s >= b.ts_e)"))
       assert(form(on) === "point in interval", on)
   }

@@ -25,7 +25,11 @@ class RangeJoinSuite extends RangeJoinTest {
     "a.T_s <= b.T_e AND b.T_s <= a.T_e AND (a.k < b.k OR b.id % 2 = 0)",
     "a.T_s >= b.T_s AND (b.T_e IS NULL OR a.T_s < b.T_e)",
     "(b.T_s IS NULL OR a.T_s >= b.T_s) AND (a.T_s <= b.T_e OR b.T_e IS NULL)",
-    "(a.T_s IS NULL OR a.T_s < b.T_e) AND (b.T_s <= a.T_e OR a.T_e IS NULL)")
+    "(a.T_s IS NULL OR a.T_s < b.T_e) AND (b.T_s <= a.T_e OR a.T_e IS NULL)",
+    "a.T_s >= b.T_s AND (b.T_e IS NULL OR a.T_s < b.T_e OR a.T_s IS NULL)",
+    "(a.T_s >= b.T_s OR a.T_s IS NULL OR b.T_s IS NULL) AND " +
+      "(b.T_e IS NULL OR a.T_s < b.T_e OR a.T_s IS NULL)",
+    "(a.T_s <= b.T_e OR b.T_e IS NULL OR b.T_e IS NULL) AND b.T_s <= a.T_s")
 
   private val ofNumbers = Seq(
     "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE)",
@@ -33,6 +37,7 @@ class RangeJoinSuite extends RangeJoinTest {
     "a.T_s - b.T_s BETWEEN CAST(2 AS TYPE) AND CAST(3 AS TYPE)",
     "a.T_s - b.T_s BETWEEN CAST(-3 AS TYPE) AND CAST(-2 AS TYPE)",
     "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE) OR b.T_s IS NULL",
+    "abs(a.T_s - b.T_s) <= CAST(2 AS TYPE) OR a.T_s IS NULL OR b.T_s IS NULL",
     "a.T_s BETWEEN b.T_s - CAST(2 AS TYPE) AND b.T_s + CAST(2 AS TYPE)")
 
   private val others = Seq(
