@@ -46,13 +46,13 @@ private[range] final class RangeRelationBuilder(ends: RangeEnds, types: Seq[Data
   /** Makes room for a row. Blocks grow, so a small table takes little memory. */
   private def reserve(size: Int): Unit =
     if (used.toLong + size > block.length) {
-      val wanted = math.max(math.min(2L * block.length, BlockBytes.toLong), 4096L)
-      if (used > 0 && used.toLong + size > wanted) {
+      if (used > 0 && used.toLong + size > BlockBytes) {
         rows += java.util.Arrays.copyOf(block, used)
         if (rows.size >= MaxBlocks) fail(s"$MaxBlocks blocks of ${BlockBytes >> 20} MiB")
         block = new Array[Byte](math.max(4096, size))
         used = 0
       } else {
+        val wanted = math.max(math.min(2L * block.length, BlockBytes.toLong), 4096L)
         block = java.util.Arrays.copyOf(block, math.max(wanted, used.toLong + size).toInt)
       }
     }

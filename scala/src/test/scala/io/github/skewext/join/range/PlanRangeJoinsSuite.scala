@@ -190,6 +190,13 @@ class PlanRangeJoinsSuite extends RangeJoinTest {
     }
   }
 
+  test("long rows, each a bit longer than the one before") {
+    checkRange(
+      "SELECT /*+ BROADCAST(b) */ a.id, length(b.t) FROM range(0, 20) a JOIN " +
+        "(SELECT id AS lo, id + 2 AS hi, repeat('x', CAST(4100 + id * 8 AS INT)) AS t " +
+        "FROM range(0, 700, 1, 1)) b ON a.id >= b.lo AND a.id < b.hi")
+  }
+
   test("exchanges of one table with one range are reused") {
     val df = spark.sql(
       s"SELECT a.id, b.id FROM a JOIN b ON $on UNION ALL SELECT a.id + 1, b.id FROM a JOIN b ON $on")
