@@ -147,6 +147,10 @@ private[skewext] final class BuildTable(
   def next(pointer: Long): Long =
     Platform.getLong(chunks.baseOf(pointer), chunks.offsetOf(pointer))
 
+  /** Drops the record after this one from its chain. */
+  def dropNext(pointer: Long): Unit =
+    Platform.putLong(chunks.baseOf(pointer), chunks.offsetOf(pointer), next(next(pointer)))
+
   def pointTo(row: UnsafeRow, pointer: Long): Unit = chunks.pointTo(row, pointer)
 
   /** Whether a record has a mark. */

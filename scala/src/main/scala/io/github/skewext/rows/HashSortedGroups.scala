@@ -17,8 +17,9 @@ private[skewext] final class HashSortedGroups(
     numFields: Array[Int],
     single: Array[Boolean],
     groupRowsInMemory: Int,
-    sorted: Array[RowCursor])
-    extends SortMergeGroups(numFields, single, groupRowsInMemory) {
+    sorted: Array[RowCursor],
+    streams: Int = -1)
+    extends SortMergeGroups(numFields, single, groupRowsInMemory, streams) {
 
   private[this] var runHash = 0L
 

@@ -13,11 +13,15 @@ import org.apache.spark.sql.skewext.{SparkShims, TaskInternals}
  *  - If several inputs have more rows, these are read in lockstep into spillable arrays until only
  *    one input has rows left. This is the input with the most rows. Its other rows are streamed,
  *    and each is combined with the product of the other inputs.
+ *
+ * @param streams the input that is streamed if it and others have several rows; -1 for the one with
+ *                the most rows.
  */
 private[skewext] abstract class SortMergeGroups(
     numFields: Array[Int],
     single: Array[Boolean],
-    groupRowsInMemory: Int)
+    groupRowsInMemory: Int,
+    streams: Int = -1)
     extends KeyGroups {
 
   protected[this] final val n = numFields.length
@@ -102,6 +106,16 @@ private[skewext] abstract class SortMergeGroups(
       if (shownInSource) rows(streamed) = sources(streamed).row
       shownInSource
     }
+  }
+
+  /** The same, after which the other input is at its first row. */
+  def skipToOuter(): Boolean = {
+    var r = 0
+    while (r < numRepeated) {
+      restart(r)
+      r += 1
+    }
+    nextOuter()
   }
 
   override def firstChanged: Int = changed
@@ -215,7 +229,7 @@ private[skewext] abstract class SortMergeGroups(
       var r = 0
       while (r < numRepeated) {
         val input = repeated(r)
-        if (more(input)) {
+        if (more(input) && input != streams) {
           buffers(input).add(sources(input).row)
           sources(input).advance()
           more(input) = seek(input)

@@ -28,13 +28,18 @@ private[skewext] final class SpillableGroups(
   private[this] var merged: HashSortedGroups = _
 
   /** Returns the rows grouped by key. All inputs must be finished. */
-  def result(): KeyGroups = collected().fold(groups => groups, grouped(_))
+  def result(): KeyGroups = collected().fold(groups => groups, grouped(_, streams = -1))
 
-  /** The same after `tableOf` has returned no table, so the rows are sorted. */
-  def sortedResult(): SortMergeGroups = grouped(collected().toOption.get)
+  /**
+   * The same after `tableOf` has returned no table, so the rows are sorted.
+   *
+   * @param streams see [[SortMergeGroups]].
+   */
+  def sortedResult(streams: Int = -1): SortMergeGroups = grouped(collected().toOption.get, streams)
 
-  private def grouped(sorted: Array[RowCursor]): SortMergeGroups = {
-    merged = new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorted)
+  private def grouped(sorted: Array[RowCursor], streams: Int): SortMergeGroups = {
+    merged =
+      new HashSortedGroups(keys, numFields, single, settings.groupRowsInMemory, sorted, streams)
     merged
   }
 

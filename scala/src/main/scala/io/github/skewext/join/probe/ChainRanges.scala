@@ -95,6 +95,9 @@ private[probe] final class ChainRanges(
     if (found < until) chain.records(found) else 0L
   }
 
+  /** Drops the last candidate, which later probe rows need not be tested with. */
+  def dropLast(): Unit = chain.index.drop(next - 1)
+
   private def indexed(first: Long): Chain = {
     var length = 0
     foreachRow(first)(_ => length += 1)

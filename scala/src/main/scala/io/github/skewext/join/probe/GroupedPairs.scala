@@ -99,11 +99,12 @@ private[probe] final class GroupedPairs(
   }
 
   /** Where one match of a row of the left side decides, it has one. */
-  private def isDecided: Boolean =
-    !kind.pairs && (if (outer == 0) outerMatched else innerMatched.get(position))
+  private def isDecided: Boolean = !kind.pairs && outer == 1 && innerMatched.get(position)
 
   private def move(): Boolean = {
-    val more = groups.nextCombination()
+    // Where one match decides, other rows need not be tested.
+    val skips = byRow && !kind.pairs && outer == 0 && outerMatched
+    val more = if (skips) groups.skipToOuter() else groups.nextCombination()
     if (!byRow) {
       step = if (more) Test else NextGroup
       false

@@ -52,6 +52,9 @@ private[probe] final class IndexedGroup(
   private[this] var byRange = false
   private[this] var record = 0L
 
+  /** The last record of the chain that was tested without a match, or the first one. */
+  private[this] var before = 0L
+
   /**
    * Makes the index of the current group. Returns false if the group has few rows, or if there is no
    * memory. Then the group is as before.
@@ -127,23 +130,35 @@ private[probe] final class IndexedGroup(
     pair.show(outer, groups.rows(outer))
     byRange = search.open(first)
     record = if (byRange) search.nextRecord() else first
+    before = 0L
   }
 
   /** Tests the outer row with a record. Returns whether the output has the pair. */
   private def testRecord(): Boolean = {
     val current = record
-    record = if (byRange) search.nextRecord() else table.next(current)
     table.pointTo(innerRow, current)
     pair.show(inner, innerRow)
-    val isDecided = !kind.pairs && inner == 0 && table.isMarked(current)
-    !isDecided && condition.eval(pair) && {
+    val dropsMarked = !kind.pairs && inner == 0
+    val isMatch = !(dropsMarked && table.isMarked(current)) && condition.eval(pair)
+    if (isMatch) {
       matched = true
       if (marks) table.mark(current)
-      // A join that does not return pairs returns each row of the left side at most once.
-      if (!kind.pairs && outer == 0) record = 0
-      kind.pairs
     }
+    if (dropsMarked) dropMarked(current)
+    // A join that does not return pairs returns each row of the left side at most once.
+    record =
+      if (isMatch && !kind.pairs && outer == 0) 0
+      else if (byRange) search.nextRecord()
+      else table.next(current)
+    isMatch && kind.pairs
   }
+
+  /** Drops a record that one match decides about. The search begins at the first one, which stays. */
+  private def dropMarked(current: Long): Unit =
+    if (!table.isMarked(current)) before = current
+    else if (byRange) search.dropLast()
+    else if (before != 0) table.dropNext(before)
+    else before = current
 
   private def nextInner(): Boolean = {
     while (marks && table.nextRow(innerRow)) {

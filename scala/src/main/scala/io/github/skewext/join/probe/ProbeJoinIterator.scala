@@ -62,6 +62,10 @@ private[skewext] final class ProbeJoinIterator(
 
   private[this] val marks = kind.showsAny(build)
 
+  // Whether later probe rows need not be tested with a record that has a mark. Spark evaluates the
+  // condition no more for its row either, and that may fail.
+  private[this] val dropsMarked = marks && !kind.pairs && condition != null
+
   // The probe side: the current row, and the next record of its chain. Its row is either in `block`
   // at `index`, or in `probeRow`.
   private[this] var block: ColumnBlockRows = _
@@ -70,6 +74,7 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var pending = false
   private[this] var matched = false
   private[this] var record = 0L
+  private[this] var before = 0L
   private[this] var chain = 0L
   private[this] var walked = 0
   private[this] var byRange = false
@@ -135,8 +140,11 @@ private[skewext] final class ProbeJoinIterator(
   private def gather(): Boolean =
     insert(probe, probed) || {
       rows.finishInput(probe)
-      val groups = rows.sortedResult()
-      val indexed = task.condition.flatMap(_.range).map { range =>
+      val range = task.condition.flatMap(_.range)
+      // As in Spark, each row of the left side is tested until its first match.
+      val byLeft = !kind.pairs && condition != null && range.isEmpty
+      val groups = rows.sortedResult(if (byLeft) 0 else -1)
+      val indexed = range.map { range =>
         new IndexedGroup(groups, kind, condition, range, numFields, pair, context)
       }
       grouped = new GroupedPairs(groups, kind, condition, numFields, pair, killed, indexed)
@@ -167,9 +175,9 @@ private[skewext] final class ProbeJoinIterator(
   /** Tests the current probe row with a record. Returns whether the output has a row for them. */
   private def testRecord(): Boolean = {
     val current = record
-    record = if (byRange) ranges.nextRecord() else next(current)
+    var isLast = false
     table.pointTo(buildRow, current)
-    !isDecided(current) && isMatch && {
+    val shown = !isDecided(current) && isMatch && {
       matched = true
       if (kind.pairs) {
         if (marks) table.mark(current)
@@ -178,21 +186,29 @@ private[skewext] final class ProbeJoinIterator(
       } else if (marks) {
         // All records of a key get their marks together if there is no condition.
         val isNew = table.mark(current)
-        if (!isNew && condition == null) record = 0
+        if (!isNew && condition == null) isLast = true
         isNew && kind.once(build) && {
           pair.showAlone(build, buildRow, matched = true)
           true
         }
       } else {
-        record = 0
+        isLast = true
         false
       }
     }
+    if (dropsMarked) dropMarked(current)
+    record = if (isLast) 0 else if (byRange) ranges.nextRecord() else next(current)
+    shown
   }
 
-  /** Where one match decides, Spark evaluates the condition no more, and it may fail. */
-  private def isDecided(current: Long): Boolean =
-    condition != null && marks && !kind.pairs && table.isMarked(current)
+  private def isDecided(current: Long): Boolean = dropsMarked && table.isMarked(current)
+
+  /** Drops a record with a mark from its chain. The first one stays, because the table refers to it. */
+  private def dropMarked(current: Long): Unit =
+    if (!table.isMarked(current)) before = current
+    else if (byRange) ranges.dropLast()
+    else if (before != 0) table.dropNext(before)
+    else before = current
 
   private def next(current: Long): Long = {
     walked += 1
@@ -201,14 +217,17 @@ private[skewext] final class ProbeJoinIterator(
   }
 
   /** Begins with the records for a probe row: those of its chain, or the candidates among them. */
-  private def openChain(): Unit = if (ranges != null) {
-    chain = record
-    walked = 0
-    byRange = false
-    if (record != 0 && ranges.hasLong) {
-      showProbe()
-      byRange = ranges.open(record)
-      if (byRange) record = ranges.nextRecord()
+  private def openChain(): Unit = {
+    before = 0
+    if (ranges != null) {
+      chain = record
+      walked = 0
+      byRange = false
+      if (record != 0 && ranges.hasLong) {
+        showProbe()
+        byRange = ranges.open(record)
+        if (byRange) record = ranges.nextRecord()
+      }
     }
   }
 

@@ -54,8 +54,30 @@ private[skewext] final class RangeIndex(
     until
   }
 
-  private def end(level: Int, i: Int): Long =
-    Platform.getLong(ends, endsAt + ((starts(level) + i).toLong << 3))
+  /** Drops an interval, so that `next` looks at few of those that are dropped. */
+  def drop(i: Int): Unit = {
+    setEnd(0, i, Long.MinValue)
+    var level = 1
+    while (level <= top) {
+      val parent = i >> (level * FanBits)
+      val first = parent << FanBits
+      val last = math.min(first + (1 << FanBits), starts(level) - starts(level - 1)) - 1
+      var most = Long.MinValue
+      for (child <- first to last) most = math.max(most, end(level - 1, child))
+      // The parent, and so all above it, is as before.
+      if (most == end(level, parent)) return
+      setEnd(level, parent, most)
+      level += 1
+    }
+  }
+
+  private def end(level: Int, i: Int): Long = Platform.getLong(ends, addressOf(level, i))
+
+  private def setEnd(level: Int, i: Int, end: Long): Unit =
+    Platform.putLong(ends, addressOf(level, i), end)
+
+  private def addressOf(level: Int, i: Int): Long =
+    endsAt + ((starts(level) + i).toLong << 3)
 }
 
 private[skewext] object RangeIndex {

@@ -4,8 +4,11 @@ import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.internal.SQLConf
 
+import org.scalatest.concurrent.TimeLimits
+import org.scalatest.time.{Seconds, Span}
+
 /** The rows of joins of two sides, in all dimensions that decide how a task computes them. */
-class BuildProbeJoinSuite extends BuildProbeTest {
+class BuildProbeJoinSuite extends BuildProbeTest with TimeLimits {
 
   private val types =
     Seq("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "EXISTS", "NOT EXISTS OR")
@@ -106,6 +109,33 @@ class BuildProbeJoinSuite extends BuildProbeTest {
         val output =
           if (joinType.startsWith("LEFT ")) "count(*), sum(a.v)" else "count(*), sum(b.v)"
         checkProbe(s"SELECT $output FROM hot a $joinType JOIN hot b ON a.h = b.h $condition")
+      }
+    }
+  }
+
+  test("rows of a hot key that have a match are not tested again") {
+    // Each row matches almost all others, and one in a thousand matches none. Tests of all pairs take
+    // a minute.
+    def side(rows: Int) = "(SELECT id % 2 AS h, if(id % 1000 = 7, null, id % 20000) AS v " +
+      s"FROM range(0, $rows, 1, 1))"
+    val (few, many) = (side(20000), side(40000))
+    val cases = for {
+      joinType <- Seq("LEFT SEMI", "LEFT ANTI", "EXISTS", "NOT EXISTS OR")
+      on <- Seq("a.v <> b.v", "b.v BETWEEN a.v - 9000 AND a.v + 9000", "a.v < b.v + 9000")
+      sides <- Seq(few -> many, many -> few)
+      grouping <- Seq("hash", "sort")
+    } yield (joinType, on, sides, grouping)
+    covering(cases).foreach { case given @ (joinType, on, (a, b), grouping) =>
+      val exists = s"EXISTS (SELECT 1 FROM $b b WHERE a.h = b.h AND $on)"
+      val query = joinType match {
+        case "EXISTS" => s"SELECT a.v FROM $a a WHERE v < 5 OR $exists"
+        case "NOT EXISTS OR" => s"SELECT a.v, NOT $exists OR v > 3 AS e FROM $a a"
+        case _ => s"SELECT a.v FROM $a a $joinType JOIN $b b ON a.h = b.h AND $on"
+      }
+      withClue(s"$given: ") {
+        withSQLConf(SkewConf.MULTI_JOIN_GROUPING.key -> grouping) {
+          failAfter(Span(30, Seconds))(checkProbe(query))
+        }
       }
     }
   }

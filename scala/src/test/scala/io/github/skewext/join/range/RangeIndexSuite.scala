@@ -66,6 +66,35 @@ class RangeIndexSuite extends AnyFunSuite {
     }
   }
 
+  test("does not find intervals that were dropped, and looks at few of them") {
+    val random = new Random(66)
+    for (size <- Seq(1, 16, 17, 300, 5000)) {
+      val lo = Array.fill(size)(random.nextInt(size).toLong)
+      val hi = lo.map(_ + random.nextInt(12) - 3)
+      val sorted = RangeIndex.sorted(lo, hi, size)
+      val index = sorted.index
+      val kept = (0 until size).filter { i =>
+        val keeps = random.nextInt(3) == 0
+        if (!keeps) index.drop(i)
+        keeps
+      }
+      for (from <- Seq.fill(5)(random.nextInt(size).toLong)) {
+        val expected = kept.map(i => i -> sorted.order(i)).collect {
+          case (i, of) if lo(of) <= from + 6 && hi(of) >= from => i
+        }
+        assert(found(index, from, from + 6) === expected)
+      }
+    }
+    // Without the tree, these are ten billion steps.
+    val size = 100000
+    val all = Array.tabulate(size)(_.toLong)
+    val index = RangeIndex.sorted(all, all, size).index
+    for (i <- 0 until size) {
+      assert(found(index, 0L, size.toLong).headOption === Some(i))
+      index.drop(i)
+    }
+  }
+
   test("finds extreme and equal ends") {
     val ends = Array(Long.MinValue, -1L, 0L, 0L, 1L, Long.MaxValue, Long.MaxValue)
     check(ends, ends, for (from <- ends.toSeq; to <- ends.toSeq) yield (from, to))
