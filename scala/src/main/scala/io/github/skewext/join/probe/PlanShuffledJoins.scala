@@ -7,6 +7,7 @@ import io.github.skewext.platform.{ExtensionPoints, NamedStrategy, Reason, Reaso
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.SparkShims
@@ -24,8 +25,15 @@ import org.apache.spark.sql.sources.BaseRelation
 object PlanShuffledJoins extends NamedStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case join: Join if isOn && whyNot(join).isEmpty => planned(join).toSeq
+    // A broadcast that has begun stays one. Spark's strategy for that follows.
+    case join: Join if isOn && !join.children.exists(isBroadcast) && whyNot(join).isEmpty =>
+      planned(join).toSeq
     case _ => Nil
+  }
+
+  private def isBroadcast(side: LogicalPlan): Boolean = side match {
+    case LogicalQueryStage(_, _: BroadcastQueryStageExec) => true
+    case _ => false
   }
 
   /** The reason why a join stays Spark's if Spark shuffles it. */

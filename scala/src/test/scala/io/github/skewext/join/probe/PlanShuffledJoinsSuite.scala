@@ -98,6 +98,27 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
     }
   }
 
+  test("a broadcast that has begun stays one, and the join above it is planned again") {
+    def size(query: String) = probe(query).queryExecution.optimizedPlan.stats.sizeInBytes
+    val small = "SELECT k, v FROM small"
+    // Its last stage begins when the broadcast has ended.
+    val one = "SELECT k, v, count(*) AS n FROM large WHERE v < 3 GROUP BY k, v"
+    val few = s"SELECT k, sum(n) FROM ($one) GROUP BY k"
+    assert(size(small) < size(few))
+    withSQLConf(
+      SQLConf.AUTO_BROADCASTJOIN_THRESHOLD.key -> size(small).toString,
+      // Smaller than the rows that are broadcast by now.
+      SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD.key -> "200",
+      SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      val df = probe(
+        "SELECT * FROM (SELECT k, count(*) AS n FROM large GROUP BY k) a " +
+          s"JOIN ($small) b ON a.k = b.k JOIN ($few) c ON a.k = c.k")
+      assert(sparks(df).map(_.getClass) === Seq.fill(2)(classOf[BroadcastHashJoinExec]))
+      assert(probes(df).isEmpty)
+      assertSameRows(df.collect().toSeq, rowsWhenOff(df), "Spark")
+    }
+  }
+
   test("joins without equal keys stay Spark's") {
     val df = probe("SELECT * FROM large a JOIN small b ON a.v < b.v AND b.v < 3")
     assert(sparks(df).size === 1 && probes(df).isEmpty)
