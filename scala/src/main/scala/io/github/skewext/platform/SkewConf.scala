@@ -202,7 +202,7 @@ object SkewConf {
   val SKEW_OUTPUT_SAMPLE_EVERY = internal(
     "spark.skewext.skew.output.sampleEvery",
     "One row in this many is sampled. A smaller number suits tests with few rows.").intConf
-    .checkValue(_ > 0, "At least one.")
+    .checkValue(n => n > 0 && n <= (1 << 30), "At least one, and at most 1073741824.")
     .createWithDefault(64)
 
   val SKEW_JOIN_MAX_BROADCAST = setting(

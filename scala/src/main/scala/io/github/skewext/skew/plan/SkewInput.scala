@@ -10,6 +10,7 @@ import io.github.skewext.join.InputRole
  *                 evaluated only if a partition is skewed.
  * @param replicable whether several tasks may join the same rows of it. If not, no other input can
  *                   be sliced.
+ * @param whole why each task must join all its rows, if it must.
  * @param dropCost the cost of reading a byte that is then dropped, relative to 1 for a byte that is
  *                 joined.
  * @param candidates for a partition, how many bytes a task before the join sends to the residual,
@@ -22,6 +23,7 @@ case class SkewInput(
     cuttable: () => Boolean = () => true,
     stable: Stability = Stability(),
     replicable: Boolean = true,
+    whole: Option[SkewReason] = None,
     dropCost: Double = SkewPlanner.StreamCost,
     candidates: Int => Double = _ => 0.0) {
 

@@ -93,12 +93,16 @@ object SkewPlanner {
     def slice(i: Int, target: Double) =
       new SliceSearch(partition, inputs, i, target, hot, settings, mostTasks).found
     val bySize = skewed.map { i =>
-      if (inputs(i).role.isShown) slice(i, targets(i).toDouble)
-      else keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
+      inputs(i).whole match {
+        case Some(reason) => Left(reason)
+        case None if inputs(i).role.isShown => slice(i, targets(i).toDouble)
+        case None => keysOnly(partition, inputs, i, targets(i).toDouble, hot, settings)
+      }
     }
     val byOutput = hot.toSeq.flatMap { h =>
       val having = inputs.indices.filter { i =>
-        h.byInput(i) > 0 && inputs(i).role.isShown && !skewed.contains(i)
+        h.byInput(i) > 0 && inputs(i).role.isShown && inputs(i).whole.isEmpty &&
+        !skewed.contains(i)
       }
       // Hot rows may be unevenly distributed over the blocks, so inputs that can be divided by rows
       // are preferred.

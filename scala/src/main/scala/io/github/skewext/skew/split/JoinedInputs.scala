@@ -70,7 +70,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
 
   /**
    * @param replicable whether several tasks may join the same rows of it.
-   * @param sliceable whether tasks may share its rows. If not, other inputs may still be sliced.
+   * @param whole why tasks cannot share its rows, if they cannot. Other inputs may still be sliced.
    * @param cuttable whether a block of its shuffle may be divided.
    * @param byKey whether equal keys alone decide which of its rows match. If not, all its columns
    *              must be stable, and tasks sort its rows even if they then drop them.
@@ -80,7 +80,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       keys: Seq[Expression],
       role: InputRole,
       replicable: Boolean = true,
-      sliceable: Boolean = true,
+      whole: Option[SkewReason] = None,
       cuttable: Boolean = true,
       byKey: Boolean = true) {
 
@@ -93,7 +93,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
       val all = from.toSkewInput(role, keys)
       val found = all.copy(
         replicable = replicable,
-        sliceable = all.sliceable && sliceable,
+        whole = whole,
         cuttable = () => cuttable && all.cuttable())
       val allStable = Stability(found.stable.rows, found.stable.rows)
       if (byKey) {
@@ -117,7 +117,7 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
     case BuiltinShuffledJoin(join) =>
       ofShuffledJoin(join) match {
         case Left(reason @ (SkewReason.JoinType | SkewReason.OuterCondition)) =>
-          ofStreamedSide(join).toRight(reason)
+          ofStreamedSide(join, reason).toRight(reason)
         case other => other
       }
     case _ => Left(SkewReason.JoinType)
@@ -200,35 +200,44 @@ object JoinedInputs extends AliasHelper with PredicateHelper {
    * A join of skewext that returns, or drops, each row of one side by itself. Tasks may share these
    * rows, and the operator remains, with its condition. So it is no part of a join above it. No other
    * task returns rows of the other side.
+   *
+   * @param reason why the rows of the other side must stay together.
    */
-  private def ofStreamedSide(join: ShuffledJoin): Option[JoinedInputs] = join match {
-    case own: OwnShuffledJoin =>
-      val roles = join.joinType match {
-        case ExistenceJoin(_) => Some((Required, Present))
-        case other => InputRole.ofSides(other)
-      }
-      roles.filter { case (left, right) => left == Required || right == Required }.map {
-        case (leftRole, rightRole) =>
-          val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
-          def input(plan: SparkPlan, keys: Seq[Expression], role: InputRole, many: Boolean) =
-            Input(plan, keys, role, many, sliceable = role == Required, cuttable = false)
-          JoinedInputs(
-            join,
-            Seq(
-              input(join.left, join.leftKeys, leftRole, leftReplicable),
-              input(join.right, join.rightKeys, rightRole, rightReplicable)),
-            None,
-            join.output,
-            (children, _) =>
-              own.withParts(
-                join.leftKeys,
-                join.rightKeys,
-                children.head,
-                children(1),
-                isSkewJoin = true))
-      }
-    case _ => None
-  }
+  private def ofStreamedSide(join: ShuffledJoin, reason: SkewReason): Option[JoinedInputs] =
+    join match {
+      case own: OwnShuffledJoin =>
+        val roles = join.joinType match {
+          case ExistenceJoin(_) => Some((Required, Present))
+          case other => InputRole.ofSides(other)
+        }
+        roles.filter { case (left, right) => left == Required || right == Required }.map {
+          case (leftRole, rightRole) =>
+            val (leftReplicable, rightReplicable) = JoinHints.mayReplicate(join)
+            def input(plan: SparkPlan, keys: Seq[Expression], role: InputRole, many: Boolean) =
+              Input(
+                plan,
+                keys,
+                role,
+                many,
+                whole = if (role == Required) None else Some(reason),
+                cuttable = false)
+            JoinedInputs(
+              join,
+              Seq(
+                input(join.left, join.leftKeys, leftRole, leftReplicable),
+                input(join.right, join.rightKeys, rightRole, rightReplicable)),
+              None,
+              join.output,
+              (children, _) =>
+                own.withParts(
+                  join.leftKeys,
+                  join.rightKeys,
+                  children.head,
+                  children(1),
+                  isSkewJoin = true))
+        }
+      case _ => None
+    }
 
   private def conditions(join: ShuffledJoin): Seq[Expression] =
     join.condition.toSeq.flatMap(splitConjunctivePredicates)

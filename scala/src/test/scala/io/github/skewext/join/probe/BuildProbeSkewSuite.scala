@@ -1,6 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.Joins
+import io.github.skewext.skew.plan.SkewReason
 import io.github.skewext.skew.run.SplitJoinExec
 
 import org.apache.spark.SparkConf
@@ -53,6 +54,9 @@ class BuildProbeSkewSuite extends BuildProbeTest {
 
   private val on = "a.k = b.k AND a.v < b.v + 40"
 
+  private def exists(a: String, b: String, on: String) =
+    s"SELECT * FROM $a a WHERE v < 5 OR EXISTS (SELECT 1 FROM $b b WHERE $on)"
+
   test("splits joins with a condition on both sides, on the side whose rows are independent") {
     for (joinType <- Seq("LEFT", "LEFT SEMI", "LEFT ANTI")) {
       assert(slices(s"SELECT a.* FROM skewed a $joinType JOIN small b ON $on") >= 2, joinType)
@@ -61,8 +65,7 @@ class BuildProbeSkewSuite extends BuildProbeTest {
   }
 
   test("splits existence joins") {
-    val exists = "EXISTS (SELECT 1 FROM small b WHERE a.k = b.k)"
-    val query = s"SELECT * FROM skewed a WHERE v < 5 OR $exists"
+    val query = exists("skewed", "small", "a.k = b.k")
     assert(slices(query) >= 2)
     val df = probe(query)
     df.collect()
@@ -72,6 +75,20 @@ class BuildProbeSkewSuite extends BuildProbeTest {
   test("leaves partitions whole whose rows decide about rows of the other side") {
     assert(slices(s"SELECT * FROM small a LEFT JOIN skewed b ON $on") === 0)
     assert(slices(s"SELECT * FROM skewed a FULL JOIN small b ON $on") === 0)
+    for {
+      (query, reason) <- Seq(
+        s"SELECT * FROM small a LEFT JOIN skewed b ON $on" -> SkewReason.OuterCondition,
+        s"SELECT * FROM small a LEFT SEMI JOIN skewed b ON $on" -> SkewReason.OuterCondition,
+        s"SELECT * FROM small a LEFT ANTI JOIN skewed b ON $on" -> SkewReason.OuterCondition,
+        exists(
+          "small",
+          "skewed",
+          "a.k = b.k AND hash(a.v, b.v, b.x) % 5 < 4") -> SkewReason.JoinType)
+    } withClue(s"$query: ") {
+      val df = checked(query)
+      val found = Joins.explain(df).toString
+      assert(!found.contains("skew: split") && found.contains(reason.text))
+    }
   }
 
   private val joinTypes = Seq("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI")
