@@ -8,6 +8,9 @@ import org.apache.spark.unsafe.Platform
  * Frame-of-reference bit packing of a run of 64-bit words. It stores the smallest word, then the
  * difference of each word from it, in as few bits as the largest difference needs. Equal words take
  * nine bytes, regardless of their number.
+ *
+ * A run of few different words has a mark and the number of these in four bytes. Two packed runs
+ * follow: the different words, and the position of each word among them.
  */
 object BitPacking {
 
@@ -16,12 +19,22 @@ object BitPacking {
    */
   private val MostBits = 56
   private val Unpacked = 64
+  private val Different = 65
 
   /** Bytes after a run that reading it may touch. */
   val Slack = 8
 
-  /** Appends `values(from until until)`, at least one word. */
-  def encode(values: Array[Long], from: Int, until: Int, out: ByteBuilder): Unit = {
+  /**
+   * Appends `values(from until until)`, at least one word.
+   *
+   * @param different looks for few different words; null for no search.
+   */
+  def encode(
+      values: Array[Long],
+      from: Int,
+      until: Int,
+      out: ByteBuilder,
+      different: DifferentWords = null): Unit = {
     var least = values(from)
     var most = least
     var i = from + 1
@@ -33,7 +46,12 @@ object BitPacking {
     }
     // A difference that overflows is negative, so it counts as 64 bits.
     val exact = 64 - java.lang.Long.numberOfLeadingZeros(most - least)
-    if (exact > MostBits) {
+    if ((different ne null) && different.find(values, from, until, exact)) {
+      out.putByte(Different)
+      out.putInt(different.count)
+      encode(different.words, 0, different.count, out)
+      encode(different.numbers, 0, until - from, out)
+    } else if (exact > MostBits) {
       out.putByte(Unpacked)
       val size = (until - from) * 8
       out.ensure(size)
@@ -84,7 +102,19 @@ object BitPacking {
   private def sizeOf(count: Int, width: Int): Int = ((count.toLong * width + 7) >>> 3).toInt
 
   /** Returns the end of `count` words that begin at `at`, which must be at `until` or before. */
-  def endOf(in: Array[Byte], at: Int, until: Int, count: Int): Int = {
+  def endOf(in: Array[Byte], at: Int, until: Int, count: Int): Int =
+    if (at + 5 <= until && in(at) == Different) {
+      val few = countAt(in, at)
+      if (few < 1 || few > count) throw new IOException(s"$few different words in a shuffle block")
+      endOfPacked(in, endOfPacked(in, at + 5, until, few), until, count)
+    } else {
+      endOfPacked(in, at, until, count)
+    }
+
+  private def countAt(in: Array[Byte], at: Int): Int =
+    Platform.getInt(in, (Platform.BYTE_ARRAY_OFFSET + at + 1).toLong)
+
+  private def endOfPacked(in: Array[Byte], at: Int, until: Int, count: Int): Int = {
     if (at >= until) throw new IOException("A column that is not there in a shuffle block")
     val width = in(at)
     val begin = at + 1
@@ -97,7 +127,26 @@ object BitPacking {
   }
 
   /** Reads `count` words at `at`, whose end is known. The array has `Slack` more bytes. */
-  def decode(in: Array[Byte], at: Int, count: Int, values: Array[Long]): Unit = {
+  def decode(in: Array[Byte], at: Int, count: Int, values: Array[Long]): Unit =
+    if (in(at) == Different) decodeDifferent(in, at, count, values)
+    else decodePacked(in, at, count, values)
+
+  private def decodeDifferent(in: Array[Byte], at: Int, count: Int, values: Array[Long]): Unit = {
+    val words = new Array[Long](countAt(in, at))
+    decodePacked(in, at + 5, words.length, words)
+    decodePacked(in, endOfPacked(in, at + 5, in.length, words.length), count, values)
+    var i = 0
+    while (i < count) {
+      val number = values(i)
+      if (number < 0 || number >= words.length) {
+        throw new IOException("A word that is not there in a shuffle block")
+      }
+      values(i) = words(number.toInt)
+      i += 1
+    }
+  }
+
+  private def decodePacked(in: Array[Byte], at: Int, count: Int, values: Array[Long]): Unit = {
     val width = in(at)
     val base = (Platform.BYTE_ARRAY_OFFSET + at + 1).toLong
     if (width == Unpacked) {

@@ -33,6 +33,7 @@ final class PartitionedColumnBuffer(
 
   private[this] val columns = types.map(new Column(_)).toArray
   private[this] val appended = columns.map(_.values)
+  private[this] val different = new DifferentWords
   private[this] val fixedSize = 8L * ((types.size + 63) / 64 + types.size)
   private[this] var partitions = new Array[Int](PartitionedColumnBuffer.Initial)
   private[this] var numRows = 0
@@ -52,6 +53,9 @@ final class PartitionedColumnBuffer(
   var rowBytes = 0L
 
   def isEmpty: Boolean = numRows == 0
+
+  /** The number of blocks of the last `drain`. */
+  def numBlocks: Int = blocks.size
 
   /** Whether each partition has an almost full block, if all have about as many rows. */
   def fillsBlocks: Boolean =
@@ -194,7 +198,7 @@ final class PartitionedColumnBuffer(
         val (_, from, until) = blocks(b)
         to.putByte(if (hasNulls) 1 else 0)
         if (hasNulls) BitPacking.encode(orderedNulls, from, until, to)
-        BitPacking.encode(ordered, from, until, to)
+        BitPacking.encode(ordered, from, until, to, different)
         if (values.isBytes) {
           val length = sum(ordered, from, until)
           strings.encode(orderedBytes, bytesAt, length, to)

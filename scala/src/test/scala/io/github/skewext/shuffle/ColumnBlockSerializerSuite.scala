@@ -266,6 +266,55 @@ class ColumnBlockSerializerSuite extends SparkFunSuite {
     }
   }
 
+  test("few different words are stored once") {
+    val r = new Random(2)
+    val out = new ByteBuilder(0)
+    val different = new DifferentWords
+    def encoded(values: Array[Long], from: Int): Int = {
+      out.size = 0
+      out.putByte(9)
+      BitPacking.encode(values, from, values.length, out, different)
+      val count = values.length - from
+      val read = new Array[Long](count)
+      val bytes = out.array.take(out.size) ++ new Array[Byte](BitPacking.Slack)
+      assert(BitPacking.endOf(bytes, 1, out.size, count) === out.size)
+      BitPacking.decode(bytes, 1, count, read)
+      assert(read.toSeq === values.drop(from).toSeq)
+      out.size - 1
+    }
+    def packed(count: Int, bits: Int) = 9 + (count * bits + 7) / 8
+    for (width <- Seq(13, 44, 56, 57, 64); count <- Seq(1, 31, 32, 100, 4096);
+      of <- Seq(1, 2, 20, 100, 1024, 1025, 5000)) withClue(s"$of of $count, $width bits: ") {
+      val words = Array.fill(of)(r.nextLong() >>> (64 - width))
+      val values = Array.fill(count + 3)(words(r.nextInt(of)))
+      val bits = if (width > 56) 64 else width
+      val size = encoded(values, 3)
+      assert(size <= packed(count, bits))
+      if (count == 4096 && of > 1 && of <= 100 && width > 13) {
+        assert(size <= 14 + packed(of, bits) + packed(count, 7))
+      }
+    }
+    // All of them come late, or each is new.
+    val late = Array.tabulate(4096)(i => if (i < 3000) i % 20 * 1000003L else i * 1000003L)
+    assert(encoded(late, 0) >= packed(4096, 30))
+    assert(encoded(Array.tabulate(4096)(_ * 1000003L), 0) <= packed(4096, 32))
+    // Blocks with numbers of words that are not there.
+    val few = Array.tabulate(100)(i => (i % 3) * 1000003L)
+    encoded(few, 0)
+    def broken(change: Array[Byte] => Unit): Unit = {
+      val bytes = out.array.take(out.size) ++ new Array[Byte](BitPacking.Slack)
+      change(bytes)
+      intercept[IOException] {
+        BitPacking.endOf(bytes, 1, out.size, 100)
+        BitPacking.decode(bytes, 1, 100, new Array[Long](100))
+      }
+    }
+    for (count <- Seq(0, 1, 2, 101, -1)) {
+      broken(b => Platform.putInt(b, Platform.BYTE_ARRAY_OFFSET + 2, count))
+    }
+    broken(b => b(out.size - 1) = -1)
+  }
+
   test("strings of few different bytes are packed, where that is less for the codec") {
     def rows(letters: Int, n: Int) = {
       val r = new Random(letters.toLong)
