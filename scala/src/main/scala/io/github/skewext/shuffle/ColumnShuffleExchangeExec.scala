@@ -54,7 +54,9 @@ abstract class ColumnShuffleExchangeExec extends PlannedExchange {
       blocks,
       numPartitions,
       new ColumnBlockSerializer(child.output.map(_.dataType)),
-      writeMetrics)
+      writeMetrics,
+      // A task of several partitions begins with the next one when it has written blocks.
+      keepsMemory = !child.exists(_.isInstanceOf[CoalesceExec]))
       .asInstanceOf[ShuffleDependency[Int, InternalRow, InternalRow]]
   }
 

@@ -77,6 +77,67 @@ class ColumnBlocksSuite extends SharedSparkSession {
     }
   }
 
+  test("an operator below gets memory for its next batch, and the rows stay in their order") {
+    val r = new Random(4)
+    for (numPartitions <- Seq(1, 3); isOther <- Seq(false, true)) {
+      withClue(s"$numPartitions partitions, another thread asks: $isOther: ") {
+        TestTask.run(TestMemory.limited(4 << 20)) { context =>
+          val below = new TestConsumer(context)
+          var (got, asked) = (0L, 0)
+          def ask(): Unit = {
+            asked += 1
+            got += below.acquire(3 << 20)
+            below.release()
+          }
+          val batches = Iterator.tabulate(200) { i =>
+            if (i % 20 == 0 || i == 199) {
+              if (isOther) {
+                val thread = new Thread(() => ask())
+                thread.start()
+                thread.join()
+              } else {
+                ask()
+              }
+            }
+            val numbers = new OnHeapColumnVector(numRows, IntegerType)
+            val texts = new OnHeapColumnVector(numRows, StringType)
+            (0 until numRows).foreach { j =>
+              numbers.putInt(j, i * numRows + j)
+              texts.putByteArray(j, Array.fill(r.nextInt(60))((32 + r.nextInt(95)).toByte))
+            }
+            new ColumnarBatch(Array(numbers, texts), numRows)
+          }
+          val types = Seq(IntegerType, StringType)
+          val runs = new PartitionedColumnBuffer(
+            types,
+            numPartitions,
+            BatchPartitioner.byRow(_.getInt(0) % numPartitions))
+          val size = new SQLMetric("size")
+          var reported = 0L
+          val blocks = new ColumnBlocks(batches, runs, reported += _, size, copies = true, context)
+          val read = new ColumnBlockRows(types)
+          val rows = blocks.toList.flatMap { product =>
+            reported += 1
+            val block = product._2
+            val bytes = block.array.slice(4, block.size) ++ new Array[Byte](BitPacking.Slack)
+            read.open(bytes, block.size - 4)
+            Iterator.continually(read).takeWhile(_.hasNext).map { rows =>
+              rows.next()
+              product._1 -> rows.row.getInt(0)
+            }
+          }
+          assert(rows.size === 200 * numRows && reported === rows.size)
+          for ((partition, of) <- rows.groupBy(_._1)) {
+            assert(of.map(_._2) === (0 until 200 * numRows).filter(_ % numPartitions == partition))
+          }
+          // Rows that this thread uses cannot be given up for another one.
+          assert((got == asked * (3L << 20)) === !isOther)
+          assert((TestTask.spilled(context) > 0) === !isOther)
+        }
+      }
+    }
+  }
+
   private val long = Array.tabulate(1 << 20)(i => (32 + i % 95).toByte)
 
   private def vectorOf(texts: Seq[Array[Byte]], kind: String): ColumnVector = {

@@ -63,6 +63,21 @@ class ColumnExchangesSuite extends StoredTables {
     }
   }
 
+  test("a task that reads several partitions writes as Spark does, which takes no memory") {
+    withSQLConf(On, SQLConf.SHUFFLE_PARTITIONS.key -> "1") {
+      def writer(of: DataFrame) = {
+        val df = fullJoin("k")(of, input(1), input(2))
+        checkJoin(df)
+        columns(df).collect { case ofRows: ColumnShuffleOfRowsExec =>
+          ofRows.shuffleDependency.shuffleHandle.getClass.getSimpleName
+        }
+      }
+      val joined = fullJoin("k")(input(0), input(3)).repartition(4)
+      assert(writer(joined.coalesce(2)) === Seq("BypassMergeSortShuffleHandle"))
+      assert(writer(joined) === Seq("SerializedShuffleHandle"))
+    }
+  }
+
   test("columns of rows where a node below has no batches, and rows of other column types", Slow) {
     withSQLConf(On) {
       // Columnar, except for the condition that is not deterministic.

@@ -44,12 +44,18 @@ private final class SortedBlocksDependency[B: ClassTag](
 }
 
 object BlockShuffleDependency {
+
+  /**
+   * @param keepsMemory whether the writer may keep memory while the task computes further blocks. It
+   *                    gives none back to operators below.
+   */
   def apply[B: ClassTag](
       blocks: RDD[Product2[Int, B]],
       numPartitions: Int,
       serializer: Serializer,
-      metrics: Map[String, SQLMetric]): BlockShuffleDependency[B] =
-    if (ShuffleService.isBuiltin) {
+      metrics: Map[String, SQLMetric],
+      keepsMemory: Boolean = true): BlockShuffleDependency[B] =
+    if (ShuffleService.isBuiltin && keepsMemory) {
       new SortedBlocksDependency(blocks, numPartitions, serializer, metrics)
     } else {
       new BlockShuffleDependency(blocks, numPartitions, serializer, metrics)

@@ -82,8 +82,12 @@ object TaskInternals {
     }
   }
 
-  /** Accounts for objects on the heap, whose memory no other operator of the task can reclaim. */
-  final class HeapMemory(context: TaskContext)
+  /**
+   * Accounts for objects on the heap.
+   *
+   * @param giveUp releases memory if it can, when another operator of the task needs some.
+   */
+  final class HeapMemory(context: TaskContext, giveUp: () => Unit = () => ())
       extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
 
     /** Acquires memory up to this total. Returns false if there is not enough. */
@@ -98,7 +102,11 @@ object TaskInternals {
     /** Frees so many bytes, or all there are. */
     def release(bytes: Long): Unit = freeMemory(math.min(bytes, getUsed))
 
-    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
+    override def spill(size: Long, trigger: MemoryConsumer): Long = {
+      val before = getUsed
+      if (trigger ne this) giveUp()
+      before - getUsed
+    }
   }
 
   /** Writes records to a file of the task, without memory that Spark accounts for. */

@@ -17,6 +17,9 @@ object TestTask {
   /** Whether Spark expects rows in another order, or other rows, if the RDD is computed again. */
   def level(rdd: RDD[_]): String = rdd.outputDeterministicLevel.toString
 
+  /** The bytes that the task has written to disk. */
+  def spilled(context: TaskContext): Long = context.taskMetrics().diskBytesSpilled
+
   /** What Spark does to a task whose query is cancelled. */
   def kill(context: TaskContext): Unit =
     context.asInstanceOf[TaskContextImpl].markInterrupted("killed")
