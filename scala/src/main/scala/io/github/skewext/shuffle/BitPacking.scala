@@ -49,8 +49,8 @@ object BitPacking {
     if ((different ne null) && different.find(values, from, until, exact)) {
       out.putByte(Different)
       out.putInt(different.count)
-      encode(different.words, 0, different.count, out)
-      encode(different.numbers, 0, until - from, out)
+      encode(different.words, 0, different.count, out, different = null)
+      encode(different.numbers, 0, until - from, out, different = null)
     } else if (exact > MostBits) {
       out.putByte(Unpacked)
       val size = (until - from) * 8
