@@ -45,6 +45,14 @@ _TESTS = (
     "({} > $) IS NOT TRUE",
 )
 
+#: The last ones are ranges that are open at an end, or at both.
+_COMPARISONS = (
+    *("{} <= {}", "{} <> {}", "{} = {}", "same") * 2,
+    "({0} < {1} OR {1} IS NULL)",
+    "({0} < {1} OR {0} IS NULL OR {1} IS NULL)",
+    "({1} IS NULL OR {0} >= {1} OR {0} IS NULL)",
+)
+
 
 class Expressions:
     """Makes them; all it takes from elsewhere is chance."""
@@ -121,7 +129,7 @@ class Expressions:
         if not pairs:
             return self._test(one)
         a, b = random.choice(pairs)
-        form = random.choice(("{} <= {}", "{} <> {}", "{} = {}", "same"))
+        form = random.choice(_COMPARISONS)
         return Op(form, (a.expr, b.expr))
 
     def _test(self, relation: Relation) -> Expr:
