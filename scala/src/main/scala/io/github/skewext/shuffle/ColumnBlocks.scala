@@ -1,5 +1,7 @@
 package io.github.skewext.shuffle
 
+import java.io.{Closeable, File, IOException}
+
 import scala.collection.mutable
 
 import org.apache.spark.TaskContext
@@ -7,7 +9,6 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.skewext.TaskInternals
 import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.unsafe.Platform
-import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter
 
 /**
  * Converts a map task's batches to blocks, each with its partition. It returns blocks whenever
@@ -33,12 +34,23 @@ private final class ColumnBlocks(
 
   private[this] val memory = new TaskInternals.HeapMemory(context, () => giveUp())
   private[this] val pageSize = TaskInternals.memory(context).pageSizeBytes
-  private[this] val files = mutable.ArrayBuffer.empty[UnsafeSorterSpillWriter]
-  private[this] var numRead = 0
+
+  // Files of blocks, in their order, and how many of them have been opened.
+  private[this] val files = mutable.ArrayBuffer.empty[File]
+  private[this] var numOpened = 0
+  private[this] var unread = 0L
+  private[this] var opened: Closeable = _
+  private[this] var failure: IOException = _
   context.addTaskCompletionListener[Unit] { _ =>
     memory.release()
-    files.foreach(_.getFile.delete())
+    if (opened != null) opened.close()
+    files.foreach(_.delete())
   }
+
+  // Bytes of blocks since the task spilled the last time: about what Spark's writer holds.
+  private[this] var given = 0L
+  private[this] var lastGiven = 0
+  private[this] var spilledBefore = 0L
 
   // The thread that waits for the next batch, or that writes blocks. Others ask for memory while this
   // one uses the rows.
@@ -50,7 +62,7 @@ private final class ColumnBlocks(
   private[this] var blocks: Iterator[(Int, Int, ByteBuilder)] = Iterator.empty
 
   override def hasNext: Boolean = {
-    while (!blocks.hasNext && (hasBatch || numRead < files.size)) fill()
+    while (!blocks.hasNext && (hasBatch || numOpened < files.size)) fill()
     blocks.hasNext
   }
 
@@ -58,6 +70,9 @@ private final class ColumnBlocks(
     if (!hasNext) throw new NoSuchElementException
     val (partition, rows, block) = blocks.next()
     reportRows(rows - 1L)
+    noteSpills()
+    lastGiven = block.size
+    given += lastGiven
     (partition, if (copies) block.copy() else block)
   }
 
@@ -74,14 +89,16 @@ private final class ColumnBlocks(
       val wanted = (2 * runs.size + forWriter) / ColumnBlocks.Reserved + 1
       val fits = memory.reserve(wanted * ColumnBlocks.Reserved)
       if (isEnough(runs.size) || (!fits && runs.size >= ColumnBlocks.Least)) {
-        isFull = fits || leavesForWriter
+        isFull = fits || leavesForWriter || writerMaySpill
         if (!isFull) spill()
       }
     }
     memory.release(forWriter)
-    val unread = files.drop(numRead).toList
-    numRead = files.size
-    blocks = unread.iterator.flatMap(blocksIn) ++ drained()
+    val written = files.drop(numOpened).toList
+    numOpened = files.size
+    unread = 0L
+    val rest = drained()
+    blocks = written.iterator.flatMap(blocksIn) ++ rest
     writing = Thread.currentThread
   }
 
@@ -90,11 +107,33 @@ private final class ColumnBlocks(
     memory.reserve(forWriter)
   }
 
+  /**
+   * Whether Spark's writer gets a page by spilling its own ones. It gets none if the others of the task
+   * have more than its share, which is smaller since other tasks have begun. That is unlikely if it
+   * holds the most. Beyond some bytes in files, blocks go to the writer in any case.
+   */
+  private def writerMaySpill: Boolean = {
+    noteSpills()
+    val others = TaskInternals.memory(context).getMemoryConsumptionForThisTask - given
+    given > 0 && (others <= given || unread >= ColumnBlocks.MostUnread)
+  }
+
+  private def noteSpills(): Unit = {
+    val spilled = context.taskMetrics().memoryBytesSpilled
+    // The writer spills for a block, and keeps that one.
+    if (spilled != spilledBefore) given = lastGiven
+    spilledBefore = spilled
+  }
+
   private def giveUp(): Unit = {
     val thread = Thread.currentThread
-    if (waiting eq thread) spill()
-    // Blocks need less than the rows did, and each is written soon.
-    else if (writing eq thread) memory.release()
+    if (waiting eq thread) {
+      spill()
+      memory.release()
+    } else if (writing eq thread) {
+      // Blocks need less than the rows did, and each is written soon.
+      memory.release()
+    }
   }
 
   private def drained(): Iterator[(Int, Int, ByteBuilder)] = {
@@ -105,37 +144,52 @@ private final class ColumnBlocks(
 
   /** Writes blocks of the rows so far to a file. */
   private def spill(): Unit = if (!runs.isEmpty) {
-    val size = runs.size
-    val blocks = drained()
-    val file = TaskInternals.spillWriter(runs.numBlocks)
-    files += file
-    for ((partition, rows, block) <- blocks) {
-      val prefix = partition.toLong << 32 | rows
-      file.write(block.array, Platform.BYTE_ARRAY_OFFSET.toLong, block.size, prefix)
+    try {
+      noteSpills()
+      val size = runs.size
+      val blocks = drained()
+      val file = TaskInternals.spillWriter(runs.numBlocks)
+      files += file.getFile
+      for ((partition, rows, block) <- blocks) {
+        val prefix = partition.toLong << 32 | rows
+        file.write(block.array, Platform.BYTE_ARRAY_OFFSET.toLong, block.size, prefix)
+      }
+      file.close()
+      unread += size
+      TaskInternals.reportSpill(context, size, file.getFile.length)
+      spilledBefore = context.taskMetrics().memoryBytesSpilled
+      memory.release()
+    } catch {
+      case e: Throwable =>
+        // The operator that asked for memory may go on without it. No row may follow the lost ones.
+        failure = new IOException("The rows of an exchange could not be spilled.", e)
+        throw e
     }
-    file.close()
-    TaskInternals.reportSpill(context, math.max(size, memory.getUsed), file.getFile.length)
-    memory.release()
   }
 
-  private def blocksIn(file: UnsafeSorterSpillWriter): Iterator[(Int, Int, ByteBuilder)] = {
-    val records = TaskInternals.spillReader(file)
+  private def blocksIn(file: File): Iterator[(Int, Int, ByteBuilder)] = {
+    val records = TaskInternals.openSpilled(file)
+    opened = records
     val block = new ByteBuilder(0)
+    var left = records.readInt()
     new Iterator[(Int, Int, ByteBuilder)] {
       override def hasNext: Boolean = {
-        val is = records.hasNext
-        if (!is) file.getFile.delete()
-        is
+        if (left == 0) {
+          records.close()
+          file.delete()
+        }
+        left > 0
       }
 
       override def next(): (Int, Int, ByteBuilder) = {
-        records.loadNext()
+        left -= 1
+        val size = records.readInt()
+        val prefix = records.readLong()
         block.clear()
-        block.put(
-          records.getBaseObject.asInstanceOf[Array[Byte]],
-          records.getBaseOffset,
-          records.getRecordLength)
-        ((records.getKeyPrefix >> 32).toInt, records.getKeyPrefix.toInt, block)
+        block.ensure(size)
+        records.readFully(block.array, 0, size)
+        block.size = size
+        ((prefix >> 32).toInt, prefix.toInt, block)
       }
     }
   }
@@ -154,6 +208,7 @@ private final class ColumnBlocks(
       batchRow = 0
     }
     waiting = null
+    if (failure != null) throw failure
     batch != null && batchRow < batch.numRows
   }
 }
@@ -165,6 +220,9 @@ private object ColumnBlocks {
 
   /** With fewer bytes, Spark's writer handles many small blocks, unless each row is large. */
   private val Few = 4L << 20
+
+  /** So many bytes in files are enough, unless the writer would fail. */
+  private val MostUnread = 64L << 20
 
   /** With fewer bytes, there would be too many files. They need no reserved memory. */
   private val Least = 1L << 20

@@ -138,6 +138,33 @@ class ColumnBlocksSuite extends SharedSparkSession {
     }
   }
 
+  test("a writer that spills by itself gets all blocks, and none goes to a file") {
+    val text = UTF8String.fromBytes(Array.tabulate(1000)(i => (32 + i % 95).toByte))
+    TestTask.run(TestMemory.limited(16 << 20)) { context =>
+      val runs =
+        new PartitionedColumnBuffer(Seq(IntegerType, StringType), 1, BatchPartitioner.byRow(_ => 0))
+      val batches = Iterator.fill(400)(batchOf(text))
+      val blocks =
+        new ColumnBlocks(batches, runs, _ => (), new SQLMetric("size"), copies = false, context)
+      val writer = new TestConsumer(context)
+      var (held, spills) = (0L, 0)
+      blocks.foreach { case (_, block) =>
+        val got = writer.acquire(block.size)
+        held += block.size
+        if (got < block.size) {
+          writer.release()
+          spills += 1
+          TestTask.noteSpilled(context, held)
+          held = block.size
+          assert(writer.acquire(held) === held)
+        }
+      }
+      writer.release()
+      assert(spills > 3)
+      assert(TestTask.spilled(context) === 0)
+    }
+  }
+
   private val long = Array.tabulate(1 << 20)(i => (32 + i % 95).toByte)
 
   private def vectorOf(texts: Seq[Array[Byte]], kind: String): ColumnVector = {

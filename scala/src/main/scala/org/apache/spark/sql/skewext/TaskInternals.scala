@@ -1,11 +1,13 @@
 package org.apache.spark.sql.skewext
 
+import java.io.{BufferedInputStream, DataInputStream, File, FileInputStream}
 import java.util.Properties
 
 import org.apache.spark.executor.ShuffleWriteMetrics
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.scheduler.TaskSchedulerImpl
 import org.apache.spark.sql.execution.ExternalAppendOnlyUnsafeRowArray
+import org.apache.spark.storage.BlockId
 import org.apache.spark.util.collection.unsafe.sort.{RecordComparator, UnsafeSorterSpillReader, UnsafeSorterSpillWriter}
 import org.apache.spark.{SparkContext, SparkEnv, TaskContext, TaskContextImpl, TaskKilledException}
 
@@ -117,6 +119,15 @@ object TaskInternals {
       // The task's own metrics would count spilled records as written to its shuffle.
       new ShuffleWriteMetrics,
       numRecords)
+
+  /**
+   * The records of a file that a writer has closed: their number, and of each the size, the prefix and
+   * the bytes. Spark's own reader has a buffer of a megabyte, which it keeps until the task ends.
+   */
+  def openSpilled(file: File): DataInputStream = {
+    val in = new BufferedInputStream(new FileInputStream(file), SpillBuffer)
+    new DataInputStream(SparkEnv.get.serializerManager.wrapStream(BlockId(file.getName), in))
+  }
 
   def reportSpill(context: TaskContext, memoryBytes: Long, diskBytes: Long): Unit = {
     context.taskMetrics().incMemoryBytesSpilled(memoryBytes)

@@ -20,6 +20,10 @@ object TestTask {
   /** The bytes that the task has written to disk. */
   def spilled(context: TaskContext): Long = context.taskMetrics().diskBytesSpilled
 
+  /** What Spark's writer does when it spills. */
+  def noteSpilled(context: TaskContext, memoryBytes: Long): Unit =
+    context.taskMetrics().incMemoryBytesSpilled(memoryBytes)
+
   /** What Spark does to a task whose query is cancelled. */
   def kill(context: TaskContext): Unit =
     context.asInstanceOf[TaskContextImpl].markInterrupted("killed")
