@@ -81,6 +81,8 @@ private[probe] final class ChainRanges(
       if (ofProbe.read(pair)) {
         until = chain.index.until(if (isReverse) ~ofProbe.lo else ofProbe.hi)
         least = if (isReverse) ~ofProbe.hi else ofProbe.lo
+        // Not those that were dropped. The upper ends of all others are above all values.
+        if (isOneSided) least = math.max(least, Long.MinValue + 1)
       } else {
         until = 0
       }

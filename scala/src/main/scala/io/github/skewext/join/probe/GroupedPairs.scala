@@ -113,8 +113,8 @@ private[probe] final class GroupedPairs(
       step = Test
       false
     } else {
-      step = if (more) BeginOuter else Inner
-      if (!more) {
+      step = if (more) BeginOuter else if (kind.showsAny(inner)) Inner else NextGroup
+      if (step == Inner) {
         innerRows = groups.innerRows
         position = 0
       }
