@@ -74,8 +74,7 @@ object FileOrderReason extends NodeReasons[FileOrderReason] {
   val NonDeterministic = reason(
     "an expression above the scan is not deterministic",
     "Without a sort, both sides of a join are read in turns, so input_file_name() would return files " +
-      "of the other side. Leave such expressions out, or compute them above the join. Select " +
-      "_metadata.file_name for the file of a row.")
+      "of the other side. Leave such expressions out. Select _metadata.file_name for the file of a row.")
 
   val Format = reason(
     "only Parquet and ORC files preserve their sort order",

@@ -1,13 +1,13 @@
 package io.github.skewext.disjunction
 
 import io.github.skewext.disjunction.OrJoinReason.Detailed
-import io.github.skewext.facts.{SafeToDuplicate, StableRows}
+import io.github.skewext.facts.{ReadsInputFile, SafeToDuplicate, StableRows}
 import io.github.skewext.join.{EstimatedRows, OpaqueSubquery, PlanCopies}
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, InputFileBlockLength, InputFileBlockStart, InputFileName, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
@@ -27,7 +27,7 @@ import org.apache.spark.sql.skewext.SparkShims
 object RewriteOrJoins extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (!plan.containsAnyPattern(OR, IN) || readsInputFile(plan)) plan
+    if (!plan.containsAnyPattern(OR, IN) || ReadsInputFile(plan)) plan
     else {
       val query = Query(
         isWrite = plan.exists(_.isInstanceOf[RowLevelWrite]),
@@ -38,13 +38,6 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
           ofPredicates(filter, query).getOrElse(filter)
       }
     }
-
-  /** Above a shuffle, the name of the file that a task reads is empty. */
-  private def readsInputFile(plan: LogicalPlan): Boolean =
-    plan.exists(_.expressions.exists(_.exists {
-      case _: InputFileName | _: InputFileBlockStart | _: InputFileBlockLength => true
-      case _ => false
-    }))
 
   /**
    * What is around the joins of a query.

@@ -1,6 +1,6 @@
 package io.github.skewext.join
 
-import io.github.skewext.facts.DropsRecords
+import io.github.skewext.facts.{DropsRecords, StableRows}
 import io.github.skewext.inputs.NewIds
 
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations
@@ -15,7 +15,11 @@ private[skewext] object PlanCopies {
 
   /** Whether a copy has the rows of the plan, if these are stable, and nothing else is observed. */
   def isPossible(plan: LogicalPlan): Boolean =
-    !plan.exists(_.isInstanceOf[CollectMetrics]) && !DropsRecords(plan)
+    !plan.exists(_.isInstanceOf[CollectMetrics]) && !DropsRecords(plan) && !isCounted(plan)
+
+  /** Whether Delta counts the rows of the plan, for the metrics of a MERGE. */
+  def isCounted(plan: LogicalPlan): Boolean =
+    plan.exists(_.expressions.exists(_.exists(StableRows.isCounterOfDelta)))
 
   /**
    * A copy of a plan with other attributes, for a plan that contains it twice.

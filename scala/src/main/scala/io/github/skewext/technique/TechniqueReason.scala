@@ -52,6 +52,11 @@ object TechniqueReason extends Reasons[TechniqueReason] {
       "one task",
     "Nothing to do: the extension splits the target if it is skewed. See merge.md.")
 
+  val WrittenTable = reason(
+    "a side is the table that a MERGE, UPDATE or DELETE writes",
+    "Nothing to do: Spark finds the rows and files to write by the ids of its columns, and the " +
+      "technique would change these. The extension splits skewed partitions of the join. See merge.md.")
+
   val CommonTable = reason(
     "the join is in a common table expression that is not deterministic and is read several times",
     "Spark computes it once, and refers to its columns by ids that the technique would change. " +

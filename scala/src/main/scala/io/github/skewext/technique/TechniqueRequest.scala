@@ -1,7 +1,7 @@
 package io.github.skewext.technique
 
 import io.github.skewext.facts.{ComparedByBytes, DropsRecords, JoinHints, StableRows}
-import io.github.skewext.join.{InputRole, JoinTypeName}
+import io.github.skewext.join.{InputRole, JoinTypeName, PlanCopies}
 import io.github.skewext.platform.LoadedExtension
 import io.github.skewext.technique.hint.{TechniqueHint, TechniqueOptions}
 
@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.OUTER_REFERENCE
+import org.apache.spark.sql.skewext.SqlInternals
 
 /**
  * A join for a technique to plan. Spark has put the projection of the result above the join, also
@@ -104,7 +105,10 @@ case class TechniqueRequest(
   /** Refuses sides that are read twice but may return other rows the second time. */
   def checkStable(sides: Seq[BuildSide]): Either[TechniqueReason.Detailed, Unit] =
     sides
-      .find(side => DropsRecords(plan(side)) || !StableRows.areIn(session, plan(side)))
+      .find { side =>
+        DropsRecords(plan(side)) || PlanCopies.isCounted(plan(side)) ||
+        !StableRows.areIn(session, plan(side))
+      }
       .map { side =>
         TechniqueReason.NotStable(
           s"the ${BroadcastSide.nameOf(side)} side; write it to a table first")
@@ -170,6 +174,7 @@ object TechniqueRequest {
       wanted: TechniqueHint.Wanted): Either[TechniqueReason.Detailed, TechniqueRequest] =
     join match {
       case _ if JoinHints.forbidsReplication(join) => Left(TechniqueReason.MergeTarget.given)
+      case _ if SqlInternals.readsWrittenTable(join) => Left(TechniqueReason.WrittenTable.given)
       case _ if join.left.isStreaming || join.right.isStreaming =>
         Left(TechniqueReason.Streaming.given)
       case _ if InputRole.ofSides(join.joinType).isEmpty =>

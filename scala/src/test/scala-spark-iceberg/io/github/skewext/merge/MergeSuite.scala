@@ -27,6 +27,7 @@ class MergeSuite extends MergeTest {
   private val clauses = Map(
     'M' -> """WHEN MATCHED AND s.v % 3 = 0 THEN DELETE
              |WHEN MATCHED THEN UPDATE SET v = s.v, txt = s.txt""".stripMargin,
+    'D' -> "WHEN MATCHED THEN DELETE",
     'N' -> "WHEN NOT MATCHED THEN INSERT (k, v, txt) VALUES (s.k, s.v, s.txt)",
     'S' -> """WHEN NOT MATCHED BY SOURCE AND t.k % 5 = 0 THEN DELETE
              |WHEN NOT MATCHED BY SOURCE AND t.k % 5 = 1 THEN UPDATE SET v = -1""".stripMargin)
@@ -123,6 +124,17 @@ class MergeSuite extends MergeTest {
           assert(restoring("ice.db.plain")(findsTwice(runMerge(twice))))
         }
       }
+    }
+  }
+
+  test("no technique copies the target, whose ids are in the write") {
+    val given =
+      Seq("D" -> "iterative_broadcast, 'chunks=2'", "DN" -> "broadcast_map", "DN" -> "auto")
+    for (mode <- Seq(CopyOnWrite, MergeOnRead); (kinds, technique) <- given) {
+      setMode("ice.db.plain", mode)
+      val hinted = s"(SELECT /*+ SKEWEXT_JOIN(x, $technique) */ * " +
+        s"FROM ${source(hot = false, twice = false)} x)"
+      checkLegal("ice.db.plain", sql("ice.db.plain", hinted, kinds))
     }
   }
 

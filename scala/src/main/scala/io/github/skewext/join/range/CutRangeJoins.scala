@@ -1,6 +1,6 @@
 package io.github.skewext.join.range
 
-import io.github.skewext.facts.JoinHints
+import io.github.skewext.facts.{JoinHints, ReadsInputFile}
 import io.github.skewext.inputs.NewIds
 import io.github.skewext.join.{EstimatedRows, PlanCopies}
 import io.github.skewext.platform.SkewConf
@@ -42,15 +42,18 @@ object CutRangeJoins extends Rule[LogicalPlan] {
       !conf.subqueryReuseEnabled || plan.exists(_.isInstanceOf[RowLevelWrite])) {
       plan
     } else {
+      lazy val readsFile = ReadsInputFile(plan)
       plan.transformUpWithPruning(_.containsPattern(JOIN)) { case join: Join =>
-        rangeOf(join).filter(_ => isWorthwhile(join)).fold[LogicalPlan](join)(cut(join, _))
+        rangeOf(join)
+          .filter(_ => isWorthwhile(join) && !readsFile)
+          .fold[LogicalPlan](join)(cut(join, _))
       }
     }
 
   private def rangeOf(join: Join): Option[RangeMatch] = join match {
-    case ExtractEquiJoinKeys(_, _, _, _, _, _, _, _) => None
     case _ if TechniqueHint.of(join).isDefined || JoinHints.strategiesOfUser(join).nonEmpty => None
     case _ if PlanRangeJoins.whyNot(join).isDefined => None
+    case ExtractEquiJoinKeys(_, _, _, _, _, _, _, _) => None
     case _ =>
       RangeMatch
         .of(join.condition.get, join.left, join.right)

@@ -11,8 +11,9 @@ import org.apache.spark.sql.catalyst.optimizer.{EliminateResolvedHint, Normalize
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, LogicalPlan}
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, V1Table}
+import org.apache.spark.sql.connector.write.RowLevelOperationTable
 import org.apache.spark.sql.execution.adaptive.{ExchangeQueryStageExec, QueryStageExec}
-import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation, FileDataSourceV2}
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat, PruneFileSourcePartitions}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
@@ -41,6 +42,14 @@ object SqlInternals {
 
   /** Prunes partitions of tables in the catalog, as Spark does later in the optimizer. */
   def prunePartitions(plan: LogicalPlan): LogicalPlan = PruneFileSourcePartitions(plan)
+
+  /** Whether a plan reads the table that a MERGE, UPDATE or DELETE writes. */
+  def readsWrittenTable(plan: LogicalPlan): Boolean = plan.exists {
+    case relation: DataSourceV2Relation => relation.table.isInstanceOf[RowLevelOperationTable]
+    case scan: DataSourceV2ScanRelation =>
+      scan.relation.table.isInstanceOf[RowLevelOperationTable]
+    case _ => false
+  }
 
   /** Whether a type, or one inside of it, is such a type. */
   def contains(dataType: DataType)(isSuch: DataType => Boolean): Boolean =

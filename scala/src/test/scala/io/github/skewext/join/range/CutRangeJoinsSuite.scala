@@ -107,6 +107,14 @@ class CutRangeJoinsSuite extends RangeJoinTest {
     whole("SELECT a.id, b.id FROM a JOIN b ON a.int_s <= b.int_e AND b.text_s <= a.text_e")
   }
 
+  test("a query with the names of files is not cut") {
+    withTable("files") {
+      spark.table("p").write.saveAsTable("files")
+      whole(s"SELECT p.id, input_file_name(), i.id FROM files p LEFT JOIN i ON $In")
+      cut(s"SELECT p.id, i.id FROM files p LEFT JOIN i ON $In")
+    }
+  }
+
   test("explain shows the cut") {
     val df = cut(s"SELECT p.id, i.id FROM p JOIN i ON $In")
     val origin = Explainer.explain(df.queryExecution).joins.head.origin
