@@ -82,10 +82,9 @@ class SkewExtensions extends (SparkSessionExtensions => Unit) {
       extensions.injectPreCBORule(_ => SkewExtensions.rulesOfPrunedTables)
       extensions.injectRuntimeOptimizerRule(_ =>
         GuardedRule(linked(PropagateEmptyInputs.AtRuntime)))
-      SkewExtensions.strategies.foreach(strategy => extensions.injectPlannerStrategy(_ => strategy))
-      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(RewriteRowNumbers)))
-      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanRangeJoins)))
-      extensions.injectPlannerStrategy(_ => GuardedStrategy(linkedStrategy(PlanShuffledJoins)))
+      (SkewExtensions.strategies ++ SkewExtensions.strategiesOfSparksNodes).foreach { strategy =>
+        extensions.injectPlannerStrategy(_ => strategy)
+      }
       extensions.injectQueryStagePrepRule(_ => linked(RestoreBegunBroadcasts))
       extensions.injectQueryStagePrepRule(_ => linked(CheckBroadcasts))
       // Runs first, because the remaining sorts show the order that the query requires of a join.
@@ -149,7 +148,7 @@ object SkewExtensions {
         linked(CutRangeJoins),
         linked(ListFilesOnce),
         linked(ShuffleWrongBuckets)),
-      Nil,
+      Seq(linked(ShuffleWrongBuckets)),
       alsoFor = Seq(EXISTS_SUBQUERY, LIST_SUBQUERY))
 
   /**
@@ -191,6 +190,12 @@ object SkewExtensions {
       linkedStrategy(MultiFullJoinStrategy),
       linkedStrategy(MultiFullJoinStrategy.AsSparksJoins),
       linkedStrategy(OwnOperators)).map(GuardedStrategy(_))
+
+  private val strategiesOfSparksNodes: Seq[SparkStrategy] =
+    Seq(
+      linkedStrategy(RewriteRowNumbers),
+      linkedStrategy(PlanRangeJoins),
+      linkedStrategy(PlanShuffledJoins)).map(GuardedStrategy(_))
 
   /**
    * Registers with a running session those parts that Spark accepts so late: the strategies and the

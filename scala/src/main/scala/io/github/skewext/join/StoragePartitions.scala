@@ -29,11 +29,12 @@ private[skewext] object StoragePartitions {
    * Whether each input may be partitioned in this way. A scan reports its partitions when it is
    * planned.
    */
-  def areIn(inputs: Seq[LogicalPlan], conf: SQLConf): Seq[Boolean] = inputs.map { input =>
-    conf.v2BucketingEnabled && input.exists {
+  def areIn(inputs: Seq[LogicalPlan], conf: SQLConf): Seq[Boolean] = {
+    val mayBe = conf.v2BucketingEnabled
+    inputs.map(mayBe && _.exists {
       case scan: DataSourceV2ScanRelation => scan.keyGroupedPartitioning.isDefined
       case _ => false
-    }
+    })
   }
 
   /** The inputs with their partitions in a common order, if they have the same partitioning. */

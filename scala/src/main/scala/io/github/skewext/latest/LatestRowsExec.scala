@@ -78,10 +78,14 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
  */
 object DropGroupLimits extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp { case latest: LatestRowsExec =>
-    val kept = below(latest.child)
-    if (kept eq latest.child) latest else latest.withNewChildren(Seq(kept))
-  }
+  override def apply(plan: SparkPlan): SparkPlan =
+    if (!plan.exists(_.isInstanceOf[LatestRowsExec])) plan
+    else {
+      plan.transformUp { case latest: LatestRowsExec =>
+        val kept = below(latest.child)
+        if (kept eq latest.child) latest else latest.withNewChildren(Seq(kept))
+      }
+    }
 
   /** The child of latest rows that this rule leaves. */
   def below(child: SparkPlan): SparkPlan = child match {

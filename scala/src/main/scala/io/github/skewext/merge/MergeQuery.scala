@@ -48,9 +48,17 @@ private[skewext] object MergeQuery {
 case class UndoReplicatingSplits(because: WholeReason) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    plan.transformUp {
-      case BuiltinShuffledJoin(join) if join.isSkewJoin && replicates(join) => whole(join)
+    if (!plan.exists(isSplit)) plan
+    else {
+      plan.transformUp {
+        case BuiltinShuffledJoin(join) if join.isSkewJoin && replicates(join) => whole(join)
+      }
     }
+
+  private def isSplit(node: SparkPlan): Boolean = node match {
+    case BuiltinShuffledJoin(join) => join.isSkewJoin
+    case _ => false
+  }
 
   private def replicates(join: ShuffledJoin): Boolean = {
     val (left, right) = JoinHints.mayReplicate(join)

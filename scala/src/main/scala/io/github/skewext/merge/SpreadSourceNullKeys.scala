@@ -25,6 +25,11 @@ object SpreadSourceNullKeys extends NullKeySpreading {
   override protected def isEnabled: Boolean =
     super.isEnabled && !SkewConf.excludes(conf, SpreadNullKeys.ruleName)
 
+  override protected def mayApply(node: SparkPlan): Boolean = node match {
+    case BuiltinShuffledJoin(join) => JoinHints.forbidsReplication(join)
+    case _ => false
+  }
+
   override protected def spread(join: SparkPlan, query: Query): Option[SparkPlan] = join match {
     case BuiltinShuffledJoin(shuffled) =>
       sourceToSpread(shuffled, query)

@@ -30,6 +30,9 @@ import org.apache.spark.sql.execution.{GlobalLimitExec, SparkPlan}
 private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
   import NullKeySpreading._
 
+  /** Whether the rule may spread rows of a node. Few queries have one. */
+  protected def mayApply(node: SparkPlan): Boolean
+
   /** The join with spread rows, if the rule spreads them. */
   protected def spread(join: SparkPlan, query: Query): Option[SparkPlan]
 
@@ -37,7 +40,7 @@ private[skewext] trait NullKeySpreading extends Rule[SparkPlan] {
     conf.getConf(SkewConf.MULTI_JOIN_SPREAD_NULL_KEYS)
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (isEnabled) visit(plan, new Query(plan)) else plan
+    if (plan.exists(mayApply) && isEnabled) visit(plan, new Query(plan)) else plan
 
   private def visit(node: SparkPlan, query: Query): SparkPlan = {
     val changed = if (query.isFree(node)) spread(node, query).getOrElse(node) else node
@@ -194,6 +197,8 @@ private[skewext] object NullKeySpreading {
 
 /** Spreads the rows with a null key over all tasks of a multi-way join ([[NullKeySpreading]]). */
 object SpreadNullKeys extends NullKeySpreading {
+
+  override protected def mayApply(node: SparkPlan): Boolean = node.isInstanceOf[MultiFullJoinExec]
 
   override protected def spread(join: SparkPlan, query: Query): Option[SparkPlan] = join match {
     case multi: MultiFullJoinExec if query.canSpread(multi) && !query.sharesShuffle(multi) =>

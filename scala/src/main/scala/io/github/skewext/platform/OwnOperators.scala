@@ -64,7 +64,7 @@ case class BegunBroadcast(stage: BroadcastQueryStageExec) extends LeafExecNode {
 /** Puts the broadcasts that have begun back into the plan, after Spark has validated it. */
 object RestoreBegunBroadcasts extends Rule[SparkPlan] {
   override def apply(plan: SparkPlan): SparkPlan =
-    if (SkewConf.excludes(conf, ruleName)) plan
+    if (!plan.exists(_.isInstanceOf[BegunBroadcast]) || SkewConf.excludes(conf, ruleName)) plan
     else plan.transform { case BegunBroadcast(stage) => stage }
 }
 

@@ -124,8 +124,8 @@ object ColumnShuffleExchangeExec {
 
   /** Spark inserts no transition between rows and columns below an exchange of batches. */
   private def givesBatches(plan: SparkPlan): Boolean =
-    plan.collectLeaves().forall(leafGivesBatches) &&
-      !plan.exists(node => !node.supportsColumnar && node.children.nonEmpty)
+    if (plan.children.isEmpty) leafGivesBatches(plan)
+    else plan.supportsColumnar && plan.children.forall(givesBatches)
 
   /** Columns of other nodes may be on another device. */
   private def leafGivesBatches(leaf: SparkPlan): Boolean = leaf match {

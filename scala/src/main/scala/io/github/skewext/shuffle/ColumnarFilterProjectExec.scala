@@ -77,13 +77,18 @@ case class ColumnarFilterProjectExec(
 
 object ColumnarFilterProjectExec extends PredicateHelper {
 
-  /** Replaces a node that only drops rows or columns. */
-  def insteadOf(node: SparkPlan): Option[ColumnarFilterProjectExec] = {
+  /**
+   * Replaces a node that only drops rows or columns.
+   *
+   * @param below returns the replacement of its child.
+   */
+  def insteadOf(
+      node: SparkPlan)(below: SparkPlan => SparkPlan): Option[ColumnarFilterProjectExec] = {
     val select = node match {
       case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) =>
-        Some(ColumnarFilterProjectExec(node.output, None, child))
+        Some(ColumnarFilterProjectExec(node.output, None, below(child)))
       case FilterExec(condition, child) if condition.deterministic && !readNested(Seq(condition)) =>
-        Some(ColumnarFilterProjectExec(node.output, Some(condition), child))
+        Some(ColumnarFilterProjectExec(node.output, Some(condition), below(child)))
       case _ => None
     }
     select.map(LogicalLinks.replacing(node)(_))

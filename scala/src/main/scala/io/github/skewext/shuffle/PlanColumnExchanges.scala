@@ -18,11 +18,12 @@ import org.apache.spark.sql.skewext.ShuffleService
 object PlanColumnExchanges extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (conf.getConf(SkewConf.SHUFFLE_ENABLED)) {
-      plan.transformUp { case reader: ReadsColumns => reader.mapChildren(columnExchange) }
-    } else {
-      plan
-    }
+    if (conf.getConf(SkewConf.SHUFFLE_ENABLED)) changed(plan) else plan
+
+  private def changed(plan: SparkPlan): SparkPlan = plan match {
+    case reader: ReadsColumns => reader.mapChildren(input => columnExchange(changed(input)))
+    case other => other.mapChildren(changed)
+  }
 
   private def columnExchange(input: SparkPlan): SparkPlan = input match {
     case shuffle: ShuffleExchangeExec =>
@@ -64,7 +65,7 @@ object PlanColumnExchanges extends Rule[SparkPlan] {
   /** The same rows, with filters and projections that process columns. */
   private def byColumn(plan: SparkPlan): SparkPlan = plan match {
     case passing: KeepsStableRows if passing.passesColumns => passing.mapChildren(byColumn)
-    case node => ColumnarFilterProjectExec.insteadOf(node).fold(node)(_.mapChildren(byColumn))
+    case node => ColumnarFilterProjectExec.insteadOf(node)(byColumn).getOrElse(node)
   }
 }
 

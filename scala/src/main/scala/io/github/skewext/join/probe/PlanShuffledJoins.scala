@@ -4,6 +4,7 @@ import io.github.skewext.facts.{BuiltinShuffledJoin, ComparedByBytes, JoinHints}
 import io.github.skewext.join.StoragePartitions
 import io.github.skewext.platform.{ExtensionPoints, NamedStrategy, Reason, Reasons, SkewConf}
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
 import org.apache.spark.sql.catalyst.plans.logical.{Join, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
@@ -47,13 +48,18 @@ object PlanShuffledJoins extends NamedStrategy {
     else if (JoinHints.strategiesOfUser(join).nonEmpty) Some(ProbeReason.Hint)
     else if (join.isStreaming) Some(ProbeReason.Streaming)
     else if (!join.condition.forall(_.deterministic)) Some(ProbeReason.NonDeterministic)
-    else if (keys.exists(k => ComparedByBytes.mayDiffer(k.dataType))) Some(ProbeReason.KeyType)
+    else if (hasKeyType(join) && keys.exists(isOfKeyType)) Some(ProbeReason.KeyType)
     else if (onlySparkSplits(conf)) Some(ProbeReason.Splits)
     else if (StoragePartitions.areIn(join.children, conf).forall(identity)) {
       Some(ProbeReason.StoragePartitions)
     } else if (coalescesBuckets(join, conf)) Some(ProbeReason.CoalescedBuckets)
     else None
   }
+
+  /** The whole condition, because its keys take longer to find. */
+  private def hasKeyType(join: Join): Boolean = join.condition.exists(_.exists(isOfKeyType))
+
+  private def isOfKeyType(e: Expression): Boolean = ComparedByBytes.mayDiffer(e.dataType)
 
   /** Spark's rule that reads several buckets as one recognizes Spark's joins by their classes. */
   private def coalescesBuckets(join: Join, conf: SQLConf): Boolean =

@@ -149,9 +149,10 @@ object DropRangeHints extends Rule[LogicalPlan] with RunsIfDisabled {
 
   private val Name = "RANGE_JOIN"
 
-  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
-    case hint: UnresolvedHint if isOurs(hint) => hint.child
-  }
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    plan.resolveOperatorsUpWithPruning(_.containsPattern(TreePattern.UNRESOLVED_HINT)) {
+      case hint: UnresolvedHint if isOurs(hint) => hint.child
+    }
 
   /** The hints in a query that is not analyzed. */
   private[skewext] def in(query: LogicalPlan): Seq[String] =

@@ -5,6 +5,7 @@ import io.github.skewext.skew.plan.TaskFiles
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, MergeRows, OverwriteByExpression, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.catalyst.trees.TreePattern.COMMAND
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -19,7 +20,10 @@ object MarkWrittenJoins extends Rule[LogicalPlan] {
   // Spark's source `noop`, for benchmarks: it writes no files.
   private val DropsRows = "noop-table"
 
-  override def apply(plan: LogicalPlan): LogicalPlan = {
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (plan.containsPattern(COMMAND)) marked(plan) else plan
+
+  private def marked(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
       case write: V1WriteCommand =>
         val isDivided =

@@ -27,12 +27,12 @@ import org.apache.spark.sql.skewext.ShuffleService
 case class SketchJoinKeys(isOfMerge: SparkPlan => Boolean) extends Rule[SparkPlan] {
 
   override def apply(plan: SparkPlan): SparkPlan = if (isEnabled) {
-    val ofSpark =
-      mode == SkewConf.OutputSkew.All || isOfMerge(plan)
-    val shuffles = shufflesIn(plan, ofSpark)
-    val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
+    val ofSpark = mode == SkewConf.OutputSkew.All || isOfMerge(plan)
+    val mayHave = ofSpark || plan.exists(_.isInstanceOf[MultiFullJoinExec])
+    val shuffles = if (mayHave) shufflesIn(plan, ofSpark) else Nil
     if (shuffles.isEmpty) plan
     else {
+      val every = conf.getConf(SkewConf.SKEW_OUTPUT_SAMPLE_EVERY)
       plan.transformDown {
         case shuffle: ShuffleExchangeLike if shuffles.exists(_.plan eq shuffle) =>
           val by = shuffles.find(_.plan eq shuffle).get.by
