@@ -112,6 +112,8 @@ private[skewext] abstract class SortMergeGroups(
   def skipToOuter(): Boolean = {
     var r = 0
     while (r < numRepeated) {
+      // A file is closed at its end, or only when the task ends.
+      if (buffers(repeated(r)).spillSize > 0) repeatedRows(r).foreach(_ => ())
       restart(r)
       r += 1
     }

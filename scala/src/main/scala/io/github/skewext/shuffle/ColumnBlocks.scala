@@ -113,7 +113,6 @@ private final class ColumnBlocks(
    * holds the most. Beyond some bytes in files, blocks go to the writer in any case.
    */
   private def writerMaySpill: Boolean = {
-    noteSpills()
     val others = TaskInternals.memory(context).getMemoryConsumptionForThisTask - given
     given > 0 && (others <= given || unread >= ColumnBlocks.MostUnread)
   }
@@ -145,7 +144,6 @@ private final class ColumnBlocks(
   /** Writes blocks of the rows so far to a file. */
   private def spill(): Unit = if (!runs.isEmpty) {
     try {
-      noteSpills()
       val size = runs.size
       val blocks = drained()
       val file = TaskInternals.spillWriter(runs.numBlocks)
@@ -182,6 +180,7 @@ private final class ColumnBlocks(
       }
 
       override def next(): (Int, Int, ByteBuilder) = {
+        TaskInternals.endIfKilled(context)
         left -= 1
         val size = records.readInt()
         val prefix = records.readLong()
@@ -201,6 +200,12 @@ private final class ColumnBlocks(
   private def forWriter: Long = runs.size + pageSize
 
   private def hasBatch: Boolean = {
+    if (batch == null || batchRow == batch.numRows) nextBatch()
+    batch != null && batchRow < batch.numRows
+  }
+
+  private def nextBatch(): Unit = {
+    noteSpills()
     waiting = Thread.currentThread
     while ((batch == null || batchRow == batch.numRows) && batches.hasNext) {
       TaskInternals.endIfKilled(context)
@@ -209,7 +214,8 @@ private final class ColumnBlocks(
     }
     waiting = null
     if (failure != null) throw failure
-    batch != null && batchRow < batch.numRows
+    // Spills of operators below are not those of the writer.
+    spilledBefore = context.taskMetrics().memoryBytesSpilled
   }
 }
 
