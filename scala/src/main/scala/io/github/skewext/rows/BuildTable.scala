@@ -38,6 +38,9 @@ private[skewext] final class BuildTable(
   private[this] var shift = 0
   private[this] var touched = 0L
 
+  /** The last record of the chain that `dropMarked` has passed and left in it; 0 if there is none. */
+  private[this] var kept = 0L
+
   // The position of `nextRow`.
   private[this] var bucket = -1
   private[this] var chunk = 0L
@@ -147,9 +150,19 @@ private[skewext] final class BuildTable(
   def next(pointer: Long): Long =
     Platform.getLong(chunks.baseOf(pointer), chunks.offsetOf(pointer))
 
-  /** Drops the record after this one from its chain. */
-  def dropNext(pointer: Long): Unit =
-    Platform.putLong(chunks.baseOf(pointer), chunks.offsetOf(pointer), next(next(pointer)))
+  /** Begins with the first record of a chain, for `dropMarked`. */
+  def beginChain(): Unit = kept = 0
+
+  /**
+   * Passes the next record of a chain, and drops it from the chain if it has a mark. The first one
+   * stays, because a slot refers to it.
+   */
+  def dropMarked(pointer: Long): Unit =
+    if (kept != 0 && isMarked(pointer)) {
+      Platform.putLong(chunks.baseOf(kept), chunks.offsetOf(kept), next(pointer))
+    } else {
+      kept = pointer
+    }
 
   def pointTo(row: UnsafeRow, pointer: Long): Unit = chunks.pointTo(row, pointer)
 

@@ -18,7 +18,7 @@ private[skewext] final class HashSortedGroups(
     single: Array[Boolean],
     groupRowsInMemory: Int,
     sorted: Array[RowCursor],
-    streams: Int = -1)
+    streams: Int)
     extends SortMergeGroups(numFields, single, groupRowsInMemory, streams) {
 
   private[this] var runHash = 0L

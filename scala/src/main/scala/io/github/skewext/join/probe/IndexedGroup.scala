@@ -52,9 +52,6 @@ private[probe] final class IndexedGroup(
   private[this] var byRange = false
   private[this] var record = 0L
 
-  /** The last record of the chain that was tested without a match, or the first one. */
-  private[this] var before = 0L
-
   /**
    * Makes the index of the current group. Returns false if the group has few rows, or if there is no
    * memory. Then the group is as before.
@@ -130,7 +127,7 @@ private[probe] final class IndexedGroup(
     pair.show(outer, groups.rows(outer))
     byRange = search.open(first)
     record = if (byRange) search.nextRecord() else first
-    before = 0L
+    table.beginChain()
   }
 
   /** Tests the outer row with a record. Returns whether the output has the pair. */
@@ -153,12 +150,9 @@ private[probe] final class IndexedGroup(
     isMatch && kind.pairs
   }
 
-  /** Drops a record that one match decides about. The search begins at the first one, which stays. */
   private def dropMarked(current: Long): Unit =
-    if (!table.isMarked(current)) before = current
-    else if (byRange) search.dropLast()
-    else if (before != 0) table.dropNext(before)
-    else before = current
+    if (!byRange) table.dropMarked(current)
+    else if (table.isMarked(current)) search.dropLast()
 
   private def nextInner(): Boolean = {
     while (marks && table.nextRow(innerRow)) {

@@ -74,7 +74,6 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var pending = false
   private[this] var matched = false
   private[this] var record = 0L
-  private[this] var before = 0L
   private[this] var chain = 0L
   private[this] var walked = 0
   private[this] var byRange = false
@@ -203,12 +202,9 @@ private[skewext] final class ProbeJoinIterator(
 
   private def isDecided(current: Long): Boolean = dropsMarked && table.isMarked(current)
 
-  /** Drops a record with a mark from its chain. The first one stays, because the table refers to it. */
   private def dropMarked(current: Long): Unit =
-    if (!table.isMarked(current)) before = current
-    else if (byRange) ranges.dropLast()
-    else if (before != 0) table.dropNext(before)
-    else before = current
+    if (!byRange) table.dropMarked(current)
+    else if (table.isMarked(current)) ranges.dropLast()
 
   private def next(current: Long): Long = {
     walked += 1
@@ -218,7 +214,7 @@ private[skewext] final class ProbeJoinIterator(
 
   /** Begins with the records for a probe row: those of its chain, or the candidates among them. */
   private def openChain(): Unit = {
-    before = 0
+    table.beginChain()
     if (ranges != null) {
       chain = record
       walked = 0
