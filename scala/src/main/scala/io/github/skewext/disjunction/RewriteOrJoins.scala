@@ -146,7 +146,7 @@ object RewriteOrJoins extends Rule[LogicalPlan] {
       side.exists(OrJoinReason.of(_).exists(_.reason == OrJoinReason.NotStable))
     def isFixed(side: LogicalPlan) =
       !isKnown(side) && side.deterministic && PlanCopies.isPossible(side) &&
-        StableRows.areIn(SparkSession.active, side)
+        StableRows.areInCopies(SparkSession.active, side)
     val unstable = join.children.zip(Seq("left", "right")).zip(plan.reads).collectFirst {
       case ((side, name), reads) if reads > 1 && !isFixed(side) =>
         OrJoinReason.NotStable(s"the $name side")

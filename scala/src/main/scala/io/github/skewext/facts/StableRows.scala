@@ -72,12 +72,19 @@ object StableRows {
     case node => areMadeBy(node) && node.children.forall(areIn)
   }
 
-  /** The same for a logical plan, which may be only partly optimized. */
-  def areIn(session: SparkSession, plan: LogicalPlan): Boolean = Try {
+  /**
+   * Whether the rows of each copy of a logical plan, which may be only partly optimized, are the same.
+   * Copies may be pruned to different columns.
+   */
+  def areInCopies(session: SparkSession, plan: LogicalPlan): Boolean = Try {
     val state = session.sessionState
     val optimized = state.optimizer.execute(plan.clone())
     (optimized +: optimized.subqueriesAll).forall { each =>
-      areIn(state.planner.plan(ReturnAnswer(each)).next())
+      val planned = state.planner.plan(ReturnAnswer(each)).next()
+      areIn(planned) && !planned.exists {
+        case ours: KeepsStableRows => !ours.isSameIfPruned
+        case _ => false
+      }
     }
   }.getOrElse(false)
 
@@ -274,4 +281,17 @@ trait KeepsStableRows extends SparkPlan {
 
   /** Of each child, the columns that decide which rows the node gives. */
   def columnsRead: Seq[AttributeSet] = children.map(_.outputSet)
+
+  /** Whether the operator selects the same rows if some of their columns are pruned. */
+  def isSameIfPruned: Boolean = true
+
+  /** Whether the expressions read all of each column, so that nothing of these can be pruned. */
+  protected def readAll(expressions: Seq[Expression], columns: AttributeSet): Boolean = {
+    def read(e: Expression): Seq[Attribute] = e match {
+      case a: Attribute => Seq(a)
+      case _: ExtractValue => Nil
+      case other => other.children.flatMap(read)
+    }
+    columns.subsetOf(AttributeSet(expressions.flatMap(read)))
+  }
 }

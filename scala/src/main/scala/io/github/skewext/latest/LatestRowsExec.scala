@@ -39,6 +39,9 @@ case class LatestRowsExec(keys: Seq[Expression], order: Seq[SortOrder], child: S
 
   override def requiredChildDistribution: Seq[Distribution] = Seq(ClusteredDistribution(keys))
 
+  /** Of rows that are first together, the bytes of all columns decide. */
+  override def isSameIfPruned: Boolean = readAll(keys ++ order, child.outputSet)
+
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"),
     "spillSize" -> SQLMetrics.createSizeMetric(sparkContext, "spill size"))

@@ -8,7 +8,8 @@ import org.apache.spark.{SparkException, TaskContext}
 
 /**
  * The output rows of a task that need memory. In the threads of Spark that write to Python, Spark's
- * own error would end the thread without a message, and the query would wait forever.
+ * own error would end the thread without a message, and the query would wait forever. A thread that
+ * a user's function starts does not know its task, and joins below begin when they are first read.
  */
 private[skewext] abstract class TaskRows(numOutputRows: SQLMetric) extends RowIterator {
 
@@ -31,7 +32,8 @@ private[skewext] abstract class TaskRows(numOutputRows: SQLMetric) extends RowIt
     if (end == null) end = TaskInternals.atEnd(context)(reportAll())
     val found =
       try {
-        advance()
+        if (Thread.currentThread() eq taskThread) advance()
+        else TaskInternals.within(context)(advance())
       } catch {
         case e: SparkOutOfMemoryError if Thread.currentThread() ne taskThread =>
           throw new SparkException("The task has no memory for the rows of a join.", e)

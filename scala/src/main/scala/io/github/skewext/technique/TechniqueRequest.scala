@@ -107,7 +107,7 @@ case class TechniqueRequest(
     sides
       .find { side =>
         DropsRecords(plan(side)) || PlanCopies.isCounted(plan(side)) ||
-        !StableRows.areIn(session, plan(side))
+        !StableRows.areInCopies(session, plan(side))
       }
       .map { side =>
         TechniqueReason.NotStable(

@@ -4,11 +4,11 @@ import io.github.skewext.Joins
 import io.github.skewext.explain.{Explainer, Origin}
 import io.github.skewext.platform.SkewConf
 
-import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.Join
-import org.apache.spark.sql.functions.expr
+import org.apache.spark.sql.functions.{col, expr}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.skewext.BarrierMap
+import org.apache.spark.sql.{Column, DataFrame}
 
 /** Which joins with OR stay Spark's, and what explanations show. */
 class OrJoinReasonSuite extends OrJoinTest {
@@ -127,6 +127,17 @@ class OrJoinReasonSuite extends OrJoinTest {
     refused(
       OrJoinReason.NotStable,
       spark.table("a").as("a").join(observed.as("b"), expr(Or), "left"))
+  }
+
+  test("a side of which the columns that are read decide which of several rows it has") {
+    def latest(ties: Column*) =
+      Joins.latest(spark.table("b"), Seq("p"), Seq(expr("v % 2")), Some(ties)).as("b")
+    def joined(side: DataFrame) = spark.table("a").as("a").join(side, expr(Or), "left")
+    val undecided = joined(latest(expr("v % 2")))
+    assert(nestedLoops(undecided).nonEmpty)
+    val reasons = Explainer.explain(undecided.queryExecution).joins.map(_.origin.text)
+    assert(reasons.contains(OrJoinReason.NotStable.text))
+    assert(nestedLoops(joined(latest(spark.table("b").columns.map(col): _*))).isEmpty)
   }
 
   test("a stream") {

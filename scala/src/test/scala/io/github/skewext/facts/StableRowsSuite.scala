@@ -25,7 +25,7 @@ class StableRowsSuite extends MultiJoinTest {
 
   private def isStable(df: DataFrame): Boolean = {
     val planned = StableRows.areIn(df.queryExecution.executedPlan)
-    assert(StableRows.areIn(spark, df.queryExecution.analyzed) === planned, df.queryExecution)
+    assert(StableRows.areInCopies(spark, df.queryExecution.analyzed) === planned, df.queryExecution)
     planned
   }
 
@@ -240,12 +240,12 @@ class StableRowsSuite extends MultiJoinTest {
     val first = "(SELECT first(v) FROM t)"
     rows.createOrReplaceTempView("t")
     assert(
-      StableRows.areIn(
+      StableRows.areInCopies(
         spark,
         spark.sql("SELECT * FROM t WHERE v > (SELECT max(v) FROM t)").queryExecution.analyzed))
     assert(
       !StableRows
-        .areIn(spark, spark.sql(s"SELECT * FROM t WHERE v > $first").queryExecution.analyzed))
+        .areInCopies(spark, spark.sql(s"SELECT * FROM t WHERE v > $first").queryExecution.analyzed))
   }
 
   test("a run-time Bloom filter of Spark's is stable") {

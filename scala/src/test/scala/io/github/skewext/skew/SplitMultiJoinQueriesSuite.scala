@@ -121,10 +121,25 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
 
   test("a repartition by the key below the join is no obstacle") {
     checkSplit(fullJoin("k")(skewed(0, 800, hot = 2).repartition(col("k")), skewed(1, 60)))
-    checkSplit(
-      fullJoin("k")(
-        skewed(0, 800, hot = 2).repartition(7, col("k")),
-        skewed(1, 60).repartition(7, col("k"))))
+    val inSeven =
+      Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
+    checkSplit(fullJoin("k")(inSeven: _*).repartition(3))
+    checkSplit(fullJoin("k")(inSeven: _*).groupBy("v0").count())
+  }
+
+  test("a result keeps the number of partitions of a repartition below the join") {
+    val inSeven =
+      Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
+    for (joined <- Seq(
+        fullJoin("k")(inSeven: _*),
+        inSeven.head.join(inSeven(1), Seq("k"), "left"))) {
+      checkSame(joined)
+      assert(joined.rdd.getNumPartitions === 7)
+      val keys = joined.rdd.mapPartitions(rows => Iterator(rows.map(_.get(0)).toSet)).collect()
+      assert(keys.map(_.size).sum === keys.flatten.toSet.size)
+      joined.collect()
+      assert(reasons(joined) === Seq(SkewReason.UserPartitions))
+    }
   }
 
   test("a limit: whole partitions come first, and no tasks mark keys") {

@@ -108,7 +108,7 @@ class SplitSparkJoinSuite extends SplitSparkJoinTest {
       assert(slices(join(oneMap, right(0), "full", "merge")).exists(_.shares > 1))
     }
     // Something between the shuffle and the join: it is not just read.
-    val changed = oneMap.repartition(5, col("l")).where("v0 > 2")
+    val changed = oneMap.repartition(col("l")).where("v0 > 2")
     assert(slices(join(changed, right(0), "full", "merge")).exists(_.shares > 1))
   }
 

@@ -1,5 +1,7 @@
 package io.github.skewext.technique
 
+import io.github.skewext.Joins
+import io.github.skewext.platform.SkewConf
 import io.github.skewext.technique.hint.TechniqueHint
 
 import org.apache.spark.sql.execution.FileSourceScanExec
@@ -201,6 +203,28 @@ class BroadcastMapJoinSuite extends TechniqueTest {
       cached.unpersist()
     }
     check(random.localCheckpoint(), small, "k", "full", Technique)
+  }
+
+  test("a side is refused if the columns that are read decide which of several rows it has") {
+    val rows = table("k, t, x, w, v", "(1, 1, 1, 1, 20), (1, 1, 1, 2, 10)")
+    val other = table("v, n", "(10, 'a'), (20, 'b')")
+    def latest(ties: String*) =
+      Joins.latest(rows, Seq("k"), Seq(col("t")), Some(ties.map(col)))
+    val first = rows
+      .selectExpr("*", "row_number() OVER (PARTITION BY k ORDER BY t) AS n")
+      .where("n = 1")
+      .drop("n")
+    withSQLConf(
+      SkewConf.LATEST_REWRITE.key -> "true",
+      "spark.sql.optimizer.windowGroupLimitThreshold" -> "-1") {
+      for (technique <- Seq("broadcast_map", "iterative_broadcast");
+        side <- Seq(latest("x"), first)) {
+        val error = intercept[AnalysisException](
+          skewJoin(side, other, "v", "full", technique, onSide("right")))
+        assert(error.getMessage.contains(TechniqueReason.NotStable.text))
+      }
+    }
+    check(latest("x", "w", "v"), other, "v", "full", Technique, onSide("right"))
   }
 
   test("ANSI: a cast of the key is evaluated only for rows of the side", Slow) {

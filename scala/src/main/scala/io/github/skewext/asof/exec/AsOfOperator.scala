@@ -39,6 +39,11 @@ trait AsOfOperator extends CombinationCodegen with KeepsStableRows {
 
   override def output: Seq[Attribute] = allColumns
 
+  /** Of versions that match together, the bytes of all columns decide. */
+  override def isSameIfPruned: Boolean = children.indices.tail.forall { i =>
+    readAll((keys(i) :+ times(i)) ++ ties(i - 1), children(i).outputSet)
+  }
+
   protected def allColumns: Seq[Attribute] = MultiAsOfJoin.output(children.map(_.output), inner)
 
   protected def operatorMetrics: Map[String, SQLMetric] = Map(

@@ -96,11 +96,14 @@ object PruneNestedColumns extends Rule[LogicalPlan] {
       extracted: Map[Expression, Alias]): Seq[E] =
     expressions.map(_.transform(byColumn(extracted)).asInstanceOf[E])
 
-  /** Replaces the extraction of a field by the column of the input that has it. */
+  /**
+   * Replaces the extraction of a field by the column of the input that has it. One above an outer join
+   * may be null where one below it cannot.
+   */
   private def byColumn(
       extracted: Map[Expression, Alias]): PartialFunction[Expression, Expression] = {
     case e: ExtractValue if extracted.contains(e.canonicalized) =>
-      extracted(e.canonicalized).toAttribute
+      extracted(e.canonicalized).toAttribute.withNullability(e.nullable)
   }
 
   private def nameOf(field: ExtractValue): String = field match {

@@ -1,6 +1,6 @@
 package io.github.skewext.join.probe
 
-import io.github.skewext.facts.{EvaluatedInTurn, KeepsStableRows, MadeOf, OwnShuffledJoin}
+import io.github.skewext.facts.{BuiltinShuffledJoin, EvaluatedInTurn, KeepsStableRows, MadeOf, OwnShuffledJoin}
 import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.{GroupingSettings, JoinKeys, TaskOutput}
@@ -9,9 +9,10 @@ import io.github.skewext.shuffle.ReadsColumns
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.JoinType
+import org.apache.spark.sql.catalyst.plans.{JoinType, LeftExistence}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.skewext.{MultiZipRDD, SqlInternals}
@@ -90,6 +91,7 @@ case class BuildProbeJoinExec(
     condition = boundCondition.map(PairCondition(_, range.map(_.map(overPairs)))),
     buildSides = BuildSides.of(left, right, tasks),
     opensEarly = sides.map(MultiZipRDD.isRead),
+    areObserved = sides.map(BuildProbeJoinExec.isObserved),
     grouping = GroupingSettings.of(conf),
     metrics = ProbeJoinMetrics(
       outputRows = longMetric("numOutputRows"),
@@ -112,6 +114,13 @@ object BuildProbeJoinExec {
 
   /** The name in plans. */
   val Name = "BuildProbeJoin"
+
+  /** Whether the task that reads the side counts its rows, for `Dataset.observe`. */
+  private def isObserved(side: SparkPlan): Boolean = side match {
+    case _: CollectMetricsExec => true
+    case _: Exchange => false
+    case other => other.children.exists(isObserved)
+  }
 }
 
 /**
@@ -120,6 +129,7 @@ object BuildProbeJoinExec {
  *
  * @param buildSides for each task, the side that is built: 0 or 1.
  * @param opensEarly whether each side only reads a shuffle, without memory of its own.
+ * @param areObserved whether each side must be read to its end, even if no row of it has a match.
  */
 private[skewext] case class ProbeJoinTask(
     output: TaskOutput,
@@ -128,6 +138,7 @@ private[skewext] case class ProbeJoinTask(
     condition: Option[PairCondition],
     buildSides: Array[Byte],
     opensEarly: Seq[Boolean],
+    areObserved: Seq[Boolean],
     grouping: GroupingSettings,
     metrics: ProbeJoinMetrics)
     extends ((Int, Array[() => Iterator[InternalRow]]) => Iterator[InternalRow]) {
@@ -181,22 +192,31 @@ private[probe] object BuildSides {
     }
   }
 
+  /**
+   * A join may have very many more rows than its sides, and fills the memory if it is built. So it
+   * is built only where the other side, whose size is known, is larger than so many times its inputs.
+   */
+  private val JoinGrowth = 8
+
   private def smaller[T](left: T, right: T)(implicit order: Ordering[T]): Byte =
     if (order.lt(left, right)) 0 else 1
 
   private def estimate(side: SparkPlan): Option[BigInt] =
     side.find(_.logicalLink.isDefined).flatMap(_.logicalLink).map(_.stats.sizeInBytes)
 
-  /** The bytes that each task reads of the shuffles below a side; None if a source is unknown. */
+  /** The bytes of a side for each task, by those of the shuffles below; None if one is unknown. */
   private def sizesOf(side: SparkPlan, tasks: Int): Option[IndexedSeq[Long]] = (side match {
     case stage: ShuffleQueryStageExec => stage.mapStats.map(_.bytesByPartitionId.toIndexedSeq)
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) =>
       stage.mapStats.map(s => specs.map(bytesOf(_, s.bytesByPartitionId)).toIndexedSeq)
     case MadeOf.Wrapped(child) => sizesOf(child, tasks)
+    case BuiltinShuffledJoin(join) if LeftExistence.unapply(join.joinType).isDefined =>
+      sizesOf(join.left, tasks)
     case MadeOf(parts) =>
       val found = parts.map(part => sizesOf(part.child, tasks))
       found.reduceOption { (a, b) =>
-        for (x <- a; y <- b if x.size == y.size) yield x.indices.map(i => x(i) + y(i))
+        for (x <- a; y <- b if x.size == y.size)
+          yield x.indices.map(i => JoinGrowth * (x(i) + y(i)))
       }.flatten
     case _ => None
   }).filter(_.size == tasks)

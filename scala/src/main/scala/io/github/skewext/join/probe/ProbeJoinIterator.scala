@@ -73,6 +73,7 @@ private[skewext] final class ProbeJoinIterator(
   private[this] var probeRow: UnsafeRow = _
   private[this] var pending = false
   private[this] var matched = false
+  private[this] var isShown = false
   private[this] var record = 0L
   private[this] var chain = 0L
   private[this] var walked = 0
@@ -104,7 +105,8 @@ private[skewext] final class ProbeJoinIterator(
   /** Reads the build side until a row with a null key is in the output, or to its end. */
   private def buildSide(): Boolean = {
     // Without rows to build, most joins return nothing, and the probe side is not fetched.
-    def isNeeded = built.hasNext || reader.numRows(build) > 0 || kind.showsUnmatched(probe)
+    def isNeeded = built.hasNext || reader.numRows(build) > 0 || kind.showsUnmatched(probe) ||
+      task.areObserved(probe)
     if (probed == null && task.opensEarly(probe) && isNeeded) probed = inputs(probe)()
     if (insert(build, built)) return true
     val opens = probed == null && isNeeded
@@ -187,6 +189,7 @@ private[skewext] final class ProbeJoinIterator(
         val isNew = table.mark(current)
         if (!isNew && condition == null) isLast = true
         isNew && kind.once(build) && {
+          isShown = false
           pair.showAlone(build, buildRow, matched = true)
           true
         }
@@ -243,8 +246,11 @@ private[skewext] final class ProbeJoinIterator(
     pair.show(build, buildRow)
   }
 
-  private def showProbe(): Unit =
+  /** Shows the probe row, once for all records: an output row then has only the others to copy. */
+  private def showProbe(): Unit = if (!isShown) {
+    isShown = true
     if (block != null) pair.show(probe, index) else pair.show(probe, probeRow)
+  }
 
   private def showProbeAlone(): Boolean = {
     val shown = kind.shows(probe, matched)
@@ -259,6 +265,7 @@ private[skewext] final class ProbeJoinIterator(
   /** Moves to the next row of the probe side and finds its first record. */
   private def nextProbeRow(): Boolean = {
     matched = false
+    isShown = false
     if (block != null && index + 1 < block.numRows) {
       index += 1
     } else if (!nextBlock()) {

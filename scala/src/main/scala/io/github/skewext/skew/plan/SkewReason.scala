@@ -27,6 +27,11 @@ object SkewReason extends Reasons[SkewReason] {
     "a repartition above the join requires its partitioning",
     "Remove the repartition if it is not needed.")
 
+  val UserPartitions = skewed(
+    "the result has the partitions of a repartition with a number below the join",
+    "Omit the number in repartition(n, key), or the whole repartition. The technique adaptive of " +
+      "skew_join splits all the same.")
+
   val BucketedWrite = skewed(
     "its rows are written to a bucketed table",
     "Write the rows to a table without buckets first.")

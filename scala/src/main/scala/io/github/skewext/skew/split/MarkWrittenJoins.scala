@@ -98,6 +98,9 @@ object WrittenJoin {
       node.children.foreach(mark(_, files))
   }
 
+  /** Whether an exchange is above the join, in plans with exchanges. */
+  def isShuffled(join: SparkPlan): Boolean = join.getTagValue(tag).contains(None)
+
   def setShuffled(join: SparkPlan, isShuffled: Boolean): Unit =
     if (isShuffled) join.setTagValue(tag, None) else join.unsetTagValue(tag)
 }

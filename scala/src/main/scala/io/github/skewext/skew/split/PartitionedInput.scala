@@ -7,6 +7,7 @@ import io.github.skewext.skew.plan.{InputSizes, KeySketch, RowWeights, SkewInput
 import io.github.skewext.skew.run.RowShare
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
@@ -75,6 +76,17 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
   def sketch: Option[KeySketch] = sources match {
     case Seq(source) if source.sliceable => source.sketch
     case _ => None
+  }
+
+  /** Whether the number of partitions is that of a user's repartition. Spark may have chosen another. */
+  def hasNumberOfUser: Boolean = sources.exists {
+    case source: ShuffleSource =>
+      source.stage.shuffle.logicalLink.exists {
+        case repartition: RepartitionByExpression =>
+          repartition.optNumPartitions.contains(source.stage.shuffle.numPartitions)
+        case _ => false
+      }
+    case _ => false
   }
 
   def keysNotCounted: Boolean = sources.exists(_.keysNotCounted)
@@ -169,8 +181,8 @@ object PartitionedInput {
     (source.bytes.size, source.ranges.map(r => (r.startReducerIndex, r.endReducerIndex)))
 
   /**
-   * A user's `repartition` by the key is also splittable: the number of tasks that read it is not
-   * visible to the query.
+   * A user's `repartition` by the key is also splittable, unless its number of partitions is that of
+   * the result.
    */
   private def isSplittable(stage: ShuffleQueryStageExec): Boolean =
     stage.isMaterialized && stage.shuffle.outputPartitioning != SinglePartition &&

@@ -148,9 +148,9 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
         case given if given.reason == SkewReason.NotSkewed =>
           if (inputs.exists(_.keysNotCounted)) SkewReason.KeysNotCounted.given else given
         // No change of a limit helps as long as the join must stay whole.
-        case given => mustStayWhole(join).getOrElse(given)
+        case given => mustStayWhole(join, inputs).getOrElse(given)
       }
-    _ <- mustStayWhole(join).toLeft(())
+    _ <- mustStayWhole(join, inputs).toLeft(())
   } yield {
     val reads = splits.reads(inputs.head.ranges, inputs.map(_.bytes), splitLast)
     val children = inputs.zip(reads).map { case (input, specs) => input.reading(specs) }
@@ -163,8 +163,17 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
     }
   }
 
-  private def mustStayWhole(join: SparkPlan): Option[SkewReason.Detailed] =
-    RequiredLayout.reasonToLeaveWhole(join).map(_.given)
+  private def mustStayWhole(
+      join: SparkPlan,
+      inputs: Seq[PartitionedInput]): Option[SkewReason.Detailed] = {
+    // Partitions of the result are seen by its reader: an RDD, the files of a write.
+    def keepsNumber = inputs.exists(_.hasNumberOfUser) && !WrittenJoin.isShuffled(join) &&
+      !JoinSettings.isAdaptive(join)
+    RequiredLayout
+      .reasonToLeaveWhole(join)
+      .orElse(if (keepsNumber) Some(SkewReason.UserPartitions) else None)
+      .map(_.given)
+  }
 
   /** The estimated output of the partitions, if estimates are enabled. */
   private def output(
@@ -219,11 +228,17 @@ private[skewext] class SplitSkewedJoins extends Rule[SparkPlan] {
 object JoinSettings {
 
   def of(conf: SQLConf, join: SparkPlan): SkewSettings =
+    adaptive(join)
+      .fold(SkewSettings.of(conf))(options =>
+        SkewSettings.of(conf).changedBy(AdaptiveOptions.of(options)))
+      .copy(files = WrittenJoin.filesOf(join))
+
+  /** Whether the query asks for splits of this join. */
+  def isAdaptive(join: SparkPlan): Boolean = adaptive(join).isDefined
+
+  private def adaptive(join: SparkPlan) =
     JoinHints
       .logicalJoin(join)
       .flatMap(TechniqueHint.of)
       .collect { case TechniqueHint.Made(TechniqueHint.Adaptive, options, _, _) => options }
-      .fold(SkewSettings.of(conf))(options =>
-        SkewSettings.of(conf).changedBy(AdaptiveOptions.of(options)))
-      .copy(files = WrittenJoin.filesOf(join))
 }

@@ -39,7 +39,10 @@ class MultiZipRDD[T: ClassTag](
       case other => other
     }
 
-  override def compute(split: Partition, context: TaskContext): Iterator[T] = {
+  override def compute(split: Partition, context: TaskContext): Iterator[T] =
+    TaskInternals.within(context)(zipped(split, context))
+
+  private def zipped(split: Partition, context: TaskContext): Iterator[T] = {
     val partitions = split.asInstanceOf[ZippedPartitionsPartition].partitions
     // Uses `rdds`, which clearDependencies() drops, and not the constructor's `inputs`: a
     // checkpointed RDD must not keep its parents.

@@ -70,6 +70,16 @@ object TaskInternals {
     }
   }
 
+  /** Runs code for a task, also in a thread that does not know it. */
+  def within[T](context: TaskContext)(body: => T): T =
+    if (TaskContext.get() != null) {
+      body
+    } else {
+      TaskContext.setTaskContext(context)
+      try body
+      finally TaskContext.unset()
+    }
+
   /** The id by which Spark's block manager knows the driver, such as for locks of broadcasts. */
   private val NoTask = -1024L
 

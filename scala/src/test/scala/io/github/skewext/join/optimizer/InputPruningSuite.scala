@@ -121,6 +121,24 @@ class InputPruningSuite extends MultiJoinTest {
     }
   }
 
+  test("a field of a struct without nulls is null above an as-of join") {
+    val spine = spark.sql("SELECT * FROM VALUES (1, 5), (2, 5) AS s(k, t)")
+    val versions = spark.sql(
+      "SELECT k, at, named_struct('a', v, 'b', struct(v AS c)) AS s FROM VALUES (1, 3, 7) AS x(k, at, v)")
+    for (how <- Seq("left", "inner");
+      of <- Seq(AsOf.of(versions, "at"), AsOf.of(versions, "at").ties(col("s")))) {
+      val joined = Joins.asOfJoin(spine, Seq(of), Seq("k"), "t", how, None)
+      for (query <- Seq(
+          joined.where("s.a IS NULL").select("k"),
+          joined.where("s.a IS NOT NULL").select("k"),
+          joined.where("s.b.c IS NULL OR s.a = 7").select("k"),
+          joined.selectExpr("k", "coalesce(s.a, -1)", "s.b.c <=> NULL"),
+          joined.groupBy("s.a").agg(count("s.b.c")))) {
+        withClue(query.queryExecution)(checkSame(query))
+      }
+    }
+  }
+
   test("reads only used fields of structs below as-of joins and latest rows", Slow) {
     withTempPath { dir =>
       def fields(i: Int) = s"named_struct('a', v$i % 3, 'b', named_struct('c', w$i, 'd', 'x'), " +

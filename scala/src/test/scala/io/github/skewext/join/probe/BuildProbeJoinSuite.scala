@@ -1,10 +1,14 @@
 package io.github.skewext.join.probe
 
+import java.util.concurrent.{Callable, Executors}
+
 import io.github.skewext.platform.SkewConf
 import org.scalatest.concurrent.TimeLimits
 import org.scalatest.time.{Seconds, Span}
 
+import org.apache.spark.sql.functions.{col, count, lit}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.{Observation, Row}
 
 /** The rows of joins of two sides, in all dimensions that decide how a task computes them. */
 class BuildProbeJoinSuite extends BuildProbeTest with TimeLimits {
@@ -101,6 +105,35 @@ class BuildProbeJoinSuite extends BuildProbeTest with TimeLimits {
     }
   }
 
+  test("observed rows are counted to the last one, though no row matches them") {
+    for (how <- Seq("inner", "left_semi", "left_anti", "right");
+      (large, small) <- Seq(0 -> 1, 1 -> 0)) {
+      val counts = Seq.fill(2)(new Observation)
+      val sides = counts.zip(Seq(large, small)).map { case (observation, order) =>
+        val rows =
+          if (order == 0) spark.range(1000).selectExpr("id % 100 AS k")
+          else spark.range(1).toDF("k")
+        rows.repartition(8, col("k")).observe(observation, count(lit(1)).as("n"))
+      }
+      val joined = sides.head.join(sides(1), Seq("k"), how)
+      joined.collect()
+      assert(probes(joined).size === 1)
+      assert(counts.map(_.get("n")) === Seq(large, small).map(order => if (order == 0) 1000 else 1))
+    }
+  }
+
+  test("a thread that a function starts reads joins of joins") {
+    def rows(n: Int) = spark.range(n).selectExpr("id % 50 AS k", "id AS v")
+    for ((name, settings) <- memory) withSQLConf(settings: _*) {
+      withClue(s"$name: ") {
+        val joined = rows(3000).join(rows(2000), "k").join(rows(60), "k")
+        val sizes = joined.rdd.mapPartitions(BuildProbeJoinSuite.sizeInOtherThread).collect()
+        assert(probes(joined).size === 2)
+        assert(sizes.sum === joined.count())
+      }
+    }
+  }
+
   test("a key with very many rows on both sides", Slow) {
     for (joinType <- types.take(6); (_, settings) <- memory;
       condition <- Seq("", "AND a.v < b.v")) {
@@ -189,5 +222,15 @@ class BuildProbeJoinSuite extends BuildProbeTest with TimeLimits {
     checkProbe(
       "SELECT * FROM large a LEFT JOIN small b ON a.k = b.k AND a.v < b.v + " +
         "(SELECT max(w) FROM small)")
+  }
+}
+
+private object BuildProbeJoinSuite {
+
+  def sizeInOtherThread(rows: Iterator[Row]): Iterator[Int] = {
+    val threads = Executors.newSingleThreadExecutor()
+    val size: Callable[Int] = () => rows.size
+    try Iterator(threads.submit(size).get())
+    finally threads.shutdown()
   }
 }

@@ -4,6 +4,7 @@ import io.github.skewext.Joins
 import io.github.skewext.platform.SkewConf
 
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.plans.Inner
 import org.apache.spark.sql.catalyst.plans.logical.Join
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike
 import org.apache.spark.sql.execution.joins._
@@ -166,6 +167,27 @@ class PlanShuffledJoinsSuite extends BuildProbeTest {
     assert(counted("numProbeRows") === 221)
     assert(counted("buildDataSize") > 0 && counted("numBuiltRight") > 0)
     assert(counted("numSorted") === 0)
+  }
+
+  test("a join with small inputs and many rows is not built") {
+    withSQLConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "true") {
+      val rows = "(SELECT id % 300 AS k, id AS v FROM range(0, 9000, 1, 2))"
+      val pairs = "(SELECT a.k FROM few a JOIN few b ON a.k = b.k AND a.v <> b.v)"
+      withTempView("few") {
+        spark
+          .sql("SELECT id % 300 AS k, id % 7 AS v FROM range(0, 6000, 1, 2)")
+          .createOrReplaceTempView("few")
+        for (on <- Seq("EXISTS", "NOT EXISTS")) {
+          val query = s"SELECT * FROM $rows r WHERE $on (SELECT 1 FROM $pairs p WHERE p.k = r.k)"
+          val df = probe(query)
+          df.collect()
+          val above = probes(df).find(_.joinType != Inner).get
+          assert(probes(df).size === 2)
+          assert(above.metrics("numBuildRows").value === 9000, df.queryExecution.executedPlan)
+          checkProbe(query)
+        }
+      }
+    }
   }
 
   test("Spark replans a query above, below and beside the join") {
