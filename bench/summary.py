@@ -37,7 +37,9 @@ END = "<!-- end of bench/{name} -->"
 #: The groups of queries of README.md, and their names there.
 BENCHMARKS = {
     "tpch.py": "TPC-H at scale factor 2, {} queries",
+    "tpch.py, scale factor 10": "TPC-H at scale factor 10, {} queries",
     "tpcds.py": "TPC-DS at scale factor 1, {} queries",
+    "tpcds.py, scale factor 10": "TPC-DS at scale factor 10, {} queries",
     "tpch.py, joins": "{} single joins of TPC-H tables, no broadcasts",
 }
 #: The cases of README.md, and their names there.
@@ -64,8 +66,19 @@ TURNS = {
     "tpch.py, scale factor 10": ("tpch-sf10.json", "queries"),
     "tpch.py, cliffs": ("tpch-sf2.json", "cliffs"),
     "tpcds.py": ("tpcds-sf1.json", "queries"),
-    "db_benchmark.py": ("db-benchmark-sf10.json", "joins"),
+    "tpcds.py, scale factor 10": ("tpcds-sf10.json", "queries"),
     "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
+    "db_benchmark.py": ("db-benchmark-sf10.json", "joins"),
+}
+#: The groups of the table of totals, and their names there.
+TOTALS = {
+    "tpch.py": "TPC-H, scale factor 2",
+    "tpch.py, scale factor 10": "TPC-H, scale factor 10",
+    "tpcds.py": "TPC-DS, scale factor 1",
+    "tpcds.py, scale factor 10": "TPC-DS, scale factor 10",
+    "tpcds.py, no broadcasts": "TPC-DS, scale factor 1, no broadcasts",
+    "tpch.py, joins": "single joins of TPC-H tables, no broadcasts",
+    "db_benchmark.py": "db-benchmark, 10,000,000 rows",
 }
 #: The same beside other engines, on pages of their own.
 PEERS = {
@@ -125,6 +138,7 @@ def pages() -> dict[Path, dict[str, str]]:
     return {
         ROOT / "README.md": {"summary.py": headlines(found)},
         PERFORMANCE: {
+            "summary.py, totals": totals(),
             "summary.py, cases": cases(found, base),
             "summary.py, curve": curve(found),
             "summary.py, versions": versions(found, base),
@@ -169,6 +183,32 @@ def queries() -> dict[str, str]:
         found["tasks.py"] = task_rows(shapes)
     page = PERFORMANCE.read_text(encoding="utf-8")
     return {name: table(rows) for name, rows in found.items() if BEGIN.format(name=name) in page}
+
+
+def totals() -> str:
+    """The sums of groups of queries, and where each was measured."""
+    head = ["benchmark", "queries", "with ours", "stock, s", "ours, s", "stock / ours"]
+    rows = [[*head, "mean", "least", "measured"]]
+    for name, about in TOTALS.items():
+        file, group_name = TURNS[name]
+        result = read(file)
+        if not result:
+            continue
+        group = result["groups"][group_name]
+        found = turns_report.totals(group, "stock", "ours") or {}
+        rows.append(
+            [
+                about,
+                str(found["queries"]),
+                str(sum(turns_report.has_ours(each) for each in group.values())),
+                *(f"{found[f'{way}_seconds']:.0f}" for way in ("stock", "ours")),
+                f"**{found['ratio']:.2f}**",
+                f"{found['geometric_mean']:.2f}",
+                f"{found['worst_ratio']:.2f} ({found['worst']})",
+                f"{result['date']}, {result['machine']['cpu'].split('(')[0]}",
+            ]
+        )
+    return table(rows)
 
 
 def with_block(page: str, name: str, block: str) -> str:

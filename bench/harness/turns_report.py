@@ -65,14 +65,21 @@ def rows(questions: dict[str, Json]) -> list[list[str]]:
         figures = [each["ways"].get(way, {}).get("median") for way in ways]
         for way in others:
             figures += [pair_ratio(each, way, "ours", of) for of in ("seconds", "cpu_seconds")]
-        joins = each["ways"].get("ours", {}).get("joins", {})
-        kinds = [
-            sum(n for j, n in joins.items() if family(j) in of) for of in (("ours",), SHUFFLED)
-        ]
-        found.append([name, *map(_figure, figures), *map(str, kinds)])
+        kinds = (str(_joins(each, of)) for of in (("ours",), SHUFFLED))
+        found.append([name, *map(_figure, figures), *kinds])
     for over in others:
         found += _total_rows(questions, ways, others, over)
     return found
+
+
+def has_ours(question: Json) -> bool:
+    """Whether a join of ours is in the last plan of a query."""
+    return _joins(question, ("ours",)) > 0
+
+
+def _joins(question: Json, families: tuple[str, ...]) -> int:
+    joins = question["ways"].get("ours", {}).get("joins", {})
+    return sum(n for kind, n in joins.items() if family(kind) in families)
 
 
 def beside_peers(questions: dict[str, Json]) -> list[list[str]]:
