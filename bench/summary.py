@@ -188,7 +188,7 @@ def queries() -> dict[str, str]:
 def totals() -> str:
     """The sums of groups of queries, and where each was measured."""
     head = ["benchmark", "queries", "with ours", "stock, s", "ours, s", "stock / ours"]
-    rows = [[*head, "mean", "least", "measured"]]
+    rows = [[*head, "mean with ours", "mean of the others", "worst query", "measured"]]
     for name, about in TOTALS.items():
         file, group_name = TURNS[name]
         result = read(file)
@@ -196,14 +196,17 @@ def totals() -> str:
             continue
         group = result["groups"][group_name]
         found = turns_report.totals(group, "stock", "ours") or {}
+        ours = {name: each for name, each in group.items() if turns_report.has_ours(each)}
+        others = {name: each for name, each in group.items() if name not in ours}
+        means = (turns_report.totals(each, "stock", "ours") for each in (ours, others))
         rows.append(
             [
                 about,
                 str(found["queries"]),
-                str(sum(turns_report.has_ours(each) for each in group.values())),
+                str(len(ours)),
                 *(f"{found[f'{way}_seconds']:.0f}" for way in ("stock", "ours")),
                 f"**{found['ratio']:.2f}**",
-                f"{found['geometric_mean']:.2f}",
+                *(f"{each['geometric_mean']:.2f}" if each else "–" for each in means),
                 f"{found['worst_ratio']:.2f} ({found['worst']})",
                 f"{result['date']}, {result['machine']['cpu'].split('(')[0]}",
             ]
@@ -266,7 +269,7 @@ def headlines(found: list[Json]) -> str:
         point = result["points"][0]
         about = HEADLINES[result["case"]].format(f"{point['rows']:,}")
         times = [_seconds(point, "stock"), _seconds(point, "ours")]
-        rows.append([about, *times, f"**{_over(point, 'stock', 'ours')}**", ""])
+        rows.append([about, *times, f"**{_over(point, 'stock', 'ours')}**", "–"])
     return f"{_machines([*filter(None, groups.values()), *cases_shown])}\n\n{table(rows)}"
 
 

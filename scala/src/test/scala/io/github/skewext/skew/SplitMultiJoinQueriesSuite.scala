@@ -125,6 +125,7 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
       Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
     checkSplit(fullJoin("k")(inSeven: _*).repartition(3))
     checkSplit(fullJoin("k")(inSeven: _*).groupBy("v0").count())
+    checkSplit(fullJoin("k")(inSeven: _*).orderBy("k", "v0", "v1").limit(3))
   }
 
   test("a result keeps the number of partitions of a repartition below the join") {

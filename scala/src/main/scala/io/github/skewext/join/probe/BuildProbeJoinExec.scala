@@ -1,6 +1,7 @@
 package io.github.skewext.join.probe
 
 import io.github.skewext.facts.{BuiltinShuffledJoin, EvaluatedInTurn, KeepsStableRows, MadeOf, OwnShuffledJoin}
+import io.github.skewext.join.exec.SpineJoinExec
 import io.github.skewext.join.range.RangeMatch
 import io.github.skewext.platform.SkewConf
 import io.github.skewext.rows.{GroupingSettings, JoinKeys, TaskOutput}
@@ -11,7 +12,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.{JoinType, LeftExistence}
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, AdaptiveSparkPlanExec, ShuffleQueryStageExec}
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.execution.joins.ShuffledJoin
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
@@ -119,6 +121,8 @@ object BuildProbeJoinExec {
   private def isObserved(side: SparkPlan): Boolean = side match {
     case _: CollectMetricsExec => true
     case _: Exchange => false
+    case cached: InMemoryTableScanExec => isObserved(cached.relation.cachedPlan)
+    case adaptive: AdaptiveSparkPlanExec => isObserved(adaptive.executedPlan)
     case other => other.children.exists(isObserved)
   }
 }
@@ -184,7 +188,8 @@ private[probe] object BuildSides {
     val sizes = Seq(left, right).map(sizesOf(_, tasks))
     if (sizes.forall(_.isDefined)) {
       val Seq(ofLeft, ofRight) = sizes.flatten
-      Array.tabulate(tasks)(i => smaller(ofLeft(i), ofRight(i)))
+      val Seq(byLeft, byRight) = Seq(left, right).map(side => if (grows(side)) JoinGrowth else 1.0)
+      Array.tabulate(tasks)(i => smaller(ofLeft(i) * byLeft, ofRight(i) * byRight))
     } else {
       def total(side: SparkPlan, known: Option[IndexedSeq[Long]]): BigInt =
         known.map(s => BigInt(s.sum)).orElse(estimate(side)).getOrElse(BigInt(Long.MaxValue))
@@ -193,10 +198,29 @@ private[probe] object BuildSides {
   }
 
   /**
-   * A join may have very many more rows than its sides, and fills the memory if it is built. So it
-   * is built only where the other side, whose size is known, is larger than so many times its inputs.
+   * A join may have very many more rows than its inputs, and fills the memory if it is built. So it
+   * is built only if the other side is larger than so many times its inputs.
    */
-  private val JoinGrowth = 8
+  private val JoinGrowth = 8.0
+
+  /** Whether a join of the same stage may have more rows than each of its inputs. */
+  private def grows(side: SparkPlan): Boolean = side match {
+    case RowsOfFirst(child) => grows(child)
+    case MadeOf(parts) => parts.size > 1 || parts.exists(part => grows(part.child))
+    case WholeStageCodegenExec(child) => grows(child)
+    case InputAdapter(child) => grows(child)
+    case _ => false
+  }
+
+  /** A node with at most as many rows as its first child. */
+  private object RowsOfFirst {
+    def unapply(plan: SparkPlan): Option[SparkPlan] = plan match {
+      case BuiltinShuffledJoin(join) if LeftExistence.unapply(join.joinType).isDefined =>
+        Some(join.left)
+      case asOf: SpineJoinExec => Some(asOf.children.head)
+      case _ => None
+    }
+  }
 
   private def smaller[T](left: T, right: T)(implicit order: Ordering[T]): Byte =
     if (order.lt(left, right)) 0 else 1
@@ -210,13 +234,11 @@ private[probe] object BuildSides {
     case AQEShuffleReadExec(stage: ShuffleQueryStageExec, specs) =>
       stage.mapStats.map(s => specs.map(bytesOf(_, s.bytesByPartitionId)).toIndexedSeq)
     case MadeOf.Wrapped(child) => sizesOf(child, tasks)
-    case BuiltinShuffledJoin(join) if LeftExistence.unapply(join.joinType).isDefined =>
-      sizesOf(join.left, tasks)
+    case RowsOfFirst(child) => sizesOf(child, tasks)
     case MadeOf(parts) =>
       val found = parts.map(part => sizesOf(part.child, tasks))
       found.reduceOption { (a, b) =>
-        for (x <- a; y <- b if x.size == y.size)
-          yield x.indices.map(i => JoinGrowth * (x(i) + y(i)))
+        for (x <- a; y <- b if x.size == y.size) yield x.indices.map(i => x(i) + y(i))
       }.flatten
     case _ => None
   }).filter(_.size == tasks)

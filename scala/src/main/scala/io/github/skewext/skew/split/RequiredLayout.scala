@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.WriteFilesExec
 import org.apache.spark.sql.execution.datasources.v2.MergeRowsExec
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.ShuffledHashJoinExec
-import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.{CollectLimitExec, CollectTailExec, SortExec, SparkPlan, TakeOrderedAndProjectExec}
 import org.apache.spark.sql.skewext.SparkShims
 
 /**
@@ -125,7 +125,13 @@ object RequiredLayout extends Rule[SparkPlan] {
         case _: SortExec => settled ++ layout(node).of
         case _ => settled
       }
-      val shuffledBelow = isShuffled || node.isInstanceOf[Exchange]
+      // The rows below a limit reach a reader through one task, or the driver.
+      val shuffledBelow = isShuffled || (node match {
+        case _: Exchange | _: CollectLimitExec | _: CollectTailExec |
+            _: TakeOrderedAndProjectExec =>
+          true
+        case _ => false
+      })
       node.children.foreach(visit(_, through, nowSettled, shuffledBelow))
     }
   }
