@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -21,7 +20,7 @@ from harness import facts, skewed_tpch, turns_report
 from harness.case import CHAINS
 from harness.cases import CASES, HOWS
 from harness.job_report import rows as job_rows
-from harness.report import Json, as_json, best, load, percent, ratio
+from harness.report import Json, as_json, best, load, ratio
 from harness.task_report import rows as task_rows
 from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUES
 from harness.ways import WAYS
@@ -102,7 +101,7 @@ def main(arguments: list[str]) -> int:
         write_pages()
         return 0
     found = in_order(Path(arguments[0]))
-    print("\n\n".join(filter(None, [cases(found, ""), curve(found), skew(found, "")])))
+    print("\n\n".join(filter(None, [cases(found, ""), skew(found, "")])))
     print("\n\n".join(["", techniques(found, "")]))
     return 0 if found else 1
 
@@ -140,7 +139,6 @@ def pages() -> dict[Path, dict[str, str]]:
         PERFORMANCE: {
             "summary.py, totals": totals(),
             "summary.py, cases": cases(found, base),
-            "summary.py, curve": curve(found),
             "summary.py, versions": versions(found, base),
             "summary.py, skew": skew(found, base),
             "summary.py, techniques": techniques(found, base),
@@ -206,7 +204,7 @@ def totals() -> str:
                 str(len(ours)),
                 *(f"{found[f'{way}_seconds']:.0f}" for way in ("stock", "ours")),
                 f"**{found['ratio']:.2f}**",
-                *(f"{each['geometric_mean']:.2f}" if each else "–" for each in means),
+                *(f"{each['geometric_mean']:.2f}" if each else "-" for each in means),
                 f"{found['worst_ratio']:.2f} ({found['worst']})",
                 f"{result['date']}, {result['machine']['cpu'].split('(')[0]}",
             ]
@@ -269,7 +267,7 @@ def headlines(found: list[Json]) -> str:
         point = result["points"][0]
         about = HEADLINES[result["case"]].format(f"{point['rows']:,}")
         times = [_seconds(point, "stock"), _seconds(point, "ours")]
-        rows.append([about, *times, f"**{_over(point, 'stock', 'ours')}**", "–"])
+        rows.append([about, *times, f"**{_over(point, 'stock', 'ours')}**", "-"])
     return f"{_machines([*filter(None, groups.values()), *cases_shown])}\n\n{table(rows)}"
 
 
@@ -316,25 +314,6 @@ def cases(found: list[Json], base: str) -> str:
     return table(rows)
 
 
-def curve(found: list[Json]) -> str:
-    """Time against the number of tables, and the time for one table."""
-    head = ["tables", "rows a table", "best stock plan, s", "ours, s", "floor, s"]
-    rows = [[*head, "ours, s a table", "stock / ours"]]
-    for result in (each for each in found if each["case"] == "scaling-n"):
-        for point in result["points"]:
-            _, seconds = best(point, "ours") or ("", 0.0)
-            rows.append(
-                [
-                    str(point["tables"]),
-                    f"{point['rows']:,}",
-                    *(_seconds(point, of) for of in ("stock", "ours", "floor")),
-                    f"{seconds / point['tables']:.3f}",
-                    f"**{_over(point, 'stock', 'ours')}**",
-                ]
-            )
-    return table(rows)
-
-
 def versions(found: list[Json], base: str) -> str:
     """As-of joins, those of pandas on Spark, and the newest rows."""
     of_case = {result["case"]: result for result in found}
@@ -378,15 +357,11 @@ def _versions(
 
 
 def skew(found: list[Json], base: str) -> str:
-    """Joins with a hot key, and the price of looking for one."""
+    """Joins with a hot key."""
     head = ["join", "rows", "stock, s", "ours, s", "stock / ours", "longest / median task: stock"]
     rows = [[*head, "ours", "split", "measured"]]
-    blocks = []
     for result in (each for each in found if each["case"].startswith("skew-")):
         point = result["points"][0]
-        if "overhead" in result:
-            blocks.append(table(list(_overheads(result, base))))
-            continue
         name, _ = best(point, "ours") or ("", 0.0)
         by_hash = _seconds(point, CHAINS[1])
         rows.append(
@@ -404,7 +379,7 @@ def skew(found: list[Json], base: str) -> str:
                 _measured(result),
             ]
         )
-    return "\n\n".join([table(rows), *blocks])
+    return table(rows)
 
 
 def _tasks(balance: Json | None) -> str:
@@ -418,24 +393,6 @@ def _split_by(facts_of_run: Json) -> str:
     if facts_of_run.get("splits"):
         return "; ".join(facts_of_run["splits"])
     return "by Spark" if facts_of_run.get("operators", {}).get("SparkSplit") else "no"
-
-
-def _overheads(result: Json, base: str) -> Iterator[list[str]]:
-    yield [_case(result, base), "rounds", "the fastest round, s", "time", "CPU time"]
-    names = {
-        "skew-on / without": "extension on, against off",
-        "skew-on / skew-off": "`spark.skewext.skew.enabled` true, against false",
-        "skew-all / skew-on": "`outputSkew.mode` all, against `multiJoin`",
-    }
-    for pair, figures in result["overhead"].items():
-        if pair not in names:
-            continue
-        other = pair.split(" / ")[1]
-        rounds = [
-            sum(one) for one in zip(*(p["variants"][other]["seconds"] for p in result["points"]))
-        ]
-        both = [percent(figures[figure]) for figure in ("seconds", "cpu_seconds")]
-        yield [names[pair], str(len(rounds)), f"{min(rounds):.2f}", *both]
 
 
 def techniques(found: list[Json], base: str) -> str:
