@@ -28,10 +28,10 @@ import summary
 from harness.fault_cases import CASES, SETTINGS, Case
 from harness.faults import DECOMMISSIONING, FAULTS, PLAIN, SPECULATION, Fault, Injector
 from harness.measure import progress
+from harness.reliability_report import RIGHT, WRONG
 from harness.sessions import configured
 from harness.standalone import Standalone
 from harness.ways import WAYS
-from summary import RIGHT, WRONG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

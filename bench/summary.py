@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -20,10 +19,10 @@ from harness import facts, skewed_tpch, turns_report
 from harness.case import CHAINS
 from harness.cases import CASES, HOWS
 from harness.job_report import rows as job_rows
-from harness.report import Json, as_json, best, load, ratio
+from harness.reliability_report import driver, faults, memory
+from harness.report import Json, as_json, best, load, ratio, table, where
 from harness.task_report import rows as task_rows
 from harness.variants import AUTO, STOCK_VARIANT, TECHNIQUES
-from harness.ways import WAYS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -33,14 +32,14 @@ RELIABILITY = ROOT / "docs" / "reliability.md"
 BEGIN = "<!-- written by bench/{name} from bench/results -->"
 END = "<!-- end of bench/{name} -->"
 
-#: The groups of queries of README.md, and their names there.
-BENCHMARKS = {
-    "tpch.py": "TPC-H at scale factor 2, {} queries",
-    "tpch.py, scale factor 10": "TPC-H at scale factor 10, {} queries",
-    "tpcds.py": "TPC-DS at scale factor 1, {} queries",
-    "tpcds.py, scale factor 10": "TPC-DS at scale factor 10, {} queries",
-    "tpch.py, joins": "{} single joins of TPC-H tables, no broadcasts",
-}
+#: The groups of the table of totals of README.md.
+BENCHMARKS = (
+    "tpch.py",
+    "tpch.py, scale factor 10",
+    "tpcds.py",
+    "tpcds.py, scale factor 10",
+    "tpch.py, joins",
+)
 #: The cases of README.md, and their names there.
 HEADLINES = {
     "n4-string-16": "4 tables, full outer, {} rows each",
@@ -69,7 +68,7 @@ TURNS = {
     "tpcds.py, no broadcasts": ("tpcds-sf1-no-broadcast.json", "queries"),
     "db_benchmark.py": ("db-benchmark-sf10.json", "joins"),
 }
-#: The groups of the table of totals, and their names there.
+#: The groups of the table of totals of the page, and their names.
 TOTALS = {
     "tpch.py": "TPC-H, scale factor 2",
     "tpch.py, scale factor 10": "TPC-H, scale factor 10",
@@ -88,9 +87,6 @@ ABOUT = {case.name: case.about for case in CASES}
 
 #: `auto` runs one of the others, by a rule that may be newer than a result.
 SHOWN = [name for name in TECHNIQUES if name != AUTO]
-
-RIGHT, WRONG = "right", "wrong"
-ENDS = (RIGHT, "failed", WRONG)
 
 Rows = list[list[str]]
 
@@ -227,13 +223,6 @@ def in_order(directory: Path) -> list[Json]:
     return sorted(known, key=lambda result: order.index(result["case"]))
 
 
-def table(rows: Rows) -> str:
-    """A table: names to the left, figures to the right."""
-    head, *body = rows
-    marks = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
-
-
 def _seconds(point: Json, of: str, named: bool = False) -> str:
     found = best(point, of)
     if not found:
@@ -275,7 +264,7 @@ def _total(name: str, result: Json) -> list[str]:
     found = turns_report.totals(result["groups"][TURNS[name][1]], "stock", "ours") or {}
     times = [f"{found[figure]:.2f}" for figure in ("stock_seconds", "ours_seconds")]
     ratios = [f"**{found['ratio']:.2f}**", f"{found['worst_ratio']:.2f}"]
-    return [BENCHMARKS[name].format(found["queries"]), *times, *ratios]
+    return [f"{TOTALS[name]}, {found['queries']} queries", *times, *ratios]
 
 
 def _machines(results: list[Json]) -> str:
@@ -438,7 +427,7 @@ def merge(found: Json) -> str:
             by = {"us": case[way]["split_by_us"], "Spark": case[way]["split_by_spark"]}
             split = ", ".join(f"{n} by {who}" for who, n in by.items() if n) or "none"
             rows.append([*about, _tasks(case[way]["tasks"]), split])
-    return f"{_where(found, 'nothing else ran')}\n\n{table(rows)}"
+    return f"{where(found, 'nothing else ran')}\n\n{table(rows)}"
 
 
 def plan_time(found: Json) -> str:
@@ -449,118 +438,7 @@ def plan_time(found: Json) -> str:
         of = each["ratio"]
         between = f"{of['median']:.3f} ({of['low']:.3f} to {of['high']:.3f})"
         rows.append([f"{each['query']}: {each['about']}", *ms, between])
-    return f"{_where(found, 'other work ran beside it')}\n\n{table(rows)}"
-
-
-def _where(found: Json, load: str = "other work ran beside it") -> str:
-    machine = found["machine"]
-    about = f"{machine['cores']} cores, {machine['memory_gb']:g} GB, PySpark {machine['pyspark']}"
-    return f"Measured on {found['date']} ({about}; {load})."
-
-
-# Reliability
-
-
-def faults(found: Json) -> str:
-    """How runs ended, by case and by fault, and the bytes that were fetched."""
-    done = [run for run in found["runs"] if run["on_happened"]]
-    blocks = [_where(found)]
-    for keys in (("case", "inputs"), ("fault",)):
-        groups: dict[tuple[str, ...], list[Json]] = {}
-        for run in done:
-            groups.setdefault(tuple(run[key] for key in keys), []).append(run)
-        rows = [[*keys, "runs", *ENDS, *(f"stock: {end}" for end in ENDS)]]
-        for group, runs in [*sorted(groups.items()), (("all", "")[: len(keys)], done)]:
-            rows.append([*group, str(len(runs)), *_ends(runs, "on"), *_ends(runs, "off")])
-        blocks.append(table(rows))
-    if any("decommissioned" in run["fault"] for run in done):
-        blocks.append(_again(found["runs"]))
-    rows = [["case", "inputs", "fetched, KB", "stock", "ratio", "of the other host, KB", "stock"]]
-    for case, by_inputs in sorted(found["fetched"].items()):
-        for inputs, ways in sorted(by_inputs.items()):
-            on, off = (ways[way]["local"] + ways[way]["remote"] for way in WAYS)
-            far = [f"{ways[way]['remote'] / 1e3:.0f}" for way in WAYS]
-            against = f"{on / off:.2f}" if off else "-"
-            rows.append([case, inputs, f"{on / 1e3:.0f}", f"{off / 1e3:.0f}", against, *far])
-    return "\n\n".join([*blocks, table(rows)])
-
-
-def _again(runs: list[Json]) -> str:
-    """Runs in which an executor left before the end, and how often a join ran again."""
-    rows = [["fault", "runs", "join ran again", "stock: runs", "stock: join ran again"]]
-    for fault in sorted({run["fault"] for run in runs if "decommissioned" in run["fault"]}):
-        row = [fault]
-        for way in WAYS:
-            done = [run for run in runs if run["fault"] == fault and run[f"{way}_happened"]]
-            row += [str(len(done)), str(sum("join" in run[f"{way}_again"] for run in done))]
-        rows.append(row)
-    return table(rows)
-
-
-def _ends(runs: list[Json], way: str) -> list[str]:
-    ends = Counter(run[way] if run[way] in (RIGHT, WRONG) else "failed" for run in runs)
-    return [str(ends[end]) for end in ENDS]
-
-
-def memory(found: Json) -> str:
-    """Outcome, resident memory and spilled bytes of each case."""
-    heads = ["outcome", "s", "resident, MB", "spilled, MB"]
-    rows = [["case", "heap", *heads, *(f"stock: {head}" for head in heads)]]
-    for name, case in found["cases"].items():
-        row = [name, case["heap"]]
-        for run in (case[way] for way in WAYS):
-            figures = [run.get(key) for key in ("seconds", "resident_mb", "spilled_mb")]
-            row += [run["outcome"], *("" if each is None else f"{each:g}" for each in figures)]
-        rows.append(row)
-    return f"{_where(found)}\n\n{table(rows)}"
-
-
-#: Of each trial of the driver: what it is, and the names of its figures.
-_DRIVER = {
-    "tasks": (
-        "**Tasks**: {maps:,} map tasks of each of two inputs, {partitions:,} partitions. Two "
-        "sessions each, in turns; the smaller figure of both.",
-        {
-            "seconds": "the first join, s",
-            "again_seconds": "the fastest of two more, s",
-            "heap_before_mb": "heap before, MB",
-            "heap_after_mb": "heap after, MB",
-            "peak_mb": "largest heap, MB",
-            "event_log_mb": "event log, MB",
-        },
-    ),
-    "files": (
-        "**Files**: a join of two tables with {files:,} bucket files.",
-        {
-            "first_seconds": "plan, the first time, s",
-            "again_seconds": "plan, again, s",
-            "heap_mb": "heap, MB",
-        },
-    ),
-    "soak": (
-        "**Soak**: {joins:,} joins of five kinds in a session.",
-        {"heap_mb": "heap, MB", "threads": "threads", "blocks": "blocks", "files": "files"},
-    ),
-}
-
-
-def driver(found: Json) -> str:
-    """Many tasks, many files, many queries."""
-    blocks = [_where(found, "nothing else ran")]
-    for trial, (about, names) in _DRIVER.items():
-        ways = found[trial]
-        if trial == "soak":
-            rows = [["", "after a tenth", "after all", "stock: after a tenth", "after all"]]
-            whens = ("first", "last")
-            for key, name in names.items():
-                rows.append([name, *(f"{ways[w][when][key]:g}" for w in WAYS for when in whens)])
-            on, off = (f"{ways[way]['seconds']:g}" for way in WAYS)
-            rows.append(["seconds", "", on, "", off])
-        else:
-            rows = [["", "with the extension", "stock"]]
-            rows += [[n, *(f"{ways[way][key]:g}" for way in WAYS)] for key, n in names.items()]
-        blocks += [about.format(**ways["on"]), table(rows)]
-    return "\n\n".join(blocks)
+    return f"{where(found, 'other work ran beside it')}\n\n{table(rows)}"
 
 
 if __name__ == "__main__":

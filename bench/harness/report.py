@@ -174,3 +174,17 @@ def _variant_rows(point: Json) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def table(rows: list[list[str]]) -> str:
+    """A table: names to the left, figures to the right."""
+    head, *body = rows
+    marks = ["---", *("---:" for _ in head[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *body))
+
+
+def where(found: Json, load: str = "other work ran beside it") -> str:
+    """Where and when a result was measured."""
+    machine = found["machine"]
+    about = f"{machine['cores']} cores, {machine['memory_gb']:g} GB, PySpark {machine['pyspark']}"
+    return f"Measured on {found['date']} ({about}; {load})."

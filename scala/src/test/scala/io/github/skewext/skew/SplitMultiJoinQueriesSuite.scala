@@ -119,18 +119,17 @@ class SplitMultiJoinQueriesSuite extends SkewTest {
     }
   }
 
+  private def inSeven =
+    Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
+
   test("a repartition by the key below the join is no obstacle") {
     checkSplit(fullJoin("k")(skewed(0, 800, hot = 2).repartition(col("k")), skewed(1, 60)))
-    val inSeven =
-      Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
     checkSplit(fullJoin("k")(inSeven: _*).repartition(3))
     checkSplit(fullJoin("k")(inSeven: _*).groupBy("v0").count())
     checkSplit(fullJoin("k")(inSeven: _*).orderBy("k", "v0", "v1").limit(3))
   }
 
   test("a result keeps the number of partitions of a repartition below the join") {
-    val inSeven =
-      Seq(skewed(0, 800, hot = 2), skewed(1, 60)).map(_.repartition(7, col("k")))
     for (joined <- Seq(
         fullJoin("k")(inSeven: _*),
         inSeven.head.join(inSeven(1), Seq("k"), "left"))) {

@@ -207,8 +207,7 @@ private[probe] object BuildSides {
   private def grows(side: SparkPlan): Boolean = side match {
     case RowsOfFirst(child) => grows(child)
     case MadeOf(parts) => parts.size > 1 || parts.exists(part => grows(part.child))
-    case WholeStageCodegenExec(child) => grows(child)
-    case InputAdapter(child) => grows(child)
+    case MadeOf.Wrapped(child) => grows(child)
     case _ => false
   }
 

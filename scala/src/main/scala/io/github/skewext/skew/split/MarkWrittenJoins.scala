@@ -98,7 +98,7 @@ object WrittenJoin {
       node.children.foreach(mark(_, files))
   }
 
-  /** Whether an exchange is above the join, in plans with exchanges. */
+  /** Whether a reader of the result gets other partitions than those of the join. */
   def isShuffled(join: SparkPlan): Boolean = join.getTagValue(tag).contains(None)
 
   def setShuffled(join: SparkPlan, isShuffled: Boolean): Unit =

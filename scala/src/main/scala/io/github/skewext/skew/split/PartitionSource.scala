@@ -5,6 +5,7 @@ import io.github.skewext.facts.{MadeOf, StableRows}
 import io.github.skewext.skew.plan.{KeySketch, MapBlocks, SkewPlanner}
 import io.github.skewext.skew.run.KeySketchExec
 
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, ColumnarToRowExec, FileSourceScanExec, ShufflePartitionSpec, SparkPlan}
 import org.apache.spark.sql.skewext.ShuffleInternals
@@ -48,6 +49,9 @@ private[skewext] trait PartitionSource {
 
   /** Whether key sampling was skipped because it needs too many counters. */
   def keysNotCounted: Boolean = false
+
+  /** Whether the number of partitions is that of a user's repartition. Spark may have chosen another. */
+  def hasNumberOfUser: Boolean = false
 
   /** The size of all its rows in memory, or 0 if that is unknown. */
   def bytesInMemory: Double
@@ -119,6 +123,12 @@ private[skewext] case class ShuffleSource(
   override def sketch: Option[KeySketch] = counting.flatMap(_.sketch)
 
   override def keysNotCounted: Boolean = counting.exists(_.isLeftOut)
+
+  override def hasNumberOfUser: Boolean = stage.shuffle.logicalLink.exists {
+    case repartition: RepartitionByExpression =>
+      repartition.optNumPartitions.contains(stage.shuffle.numPartitions)
+    case _ => false
+  }
 
   override def bytesInMemory: Double = stage.shuffle.runtimeStatistics.sizeInBytes.toDouble
 

@@ -7,7 +7,6 @@ import io.github.skewext.skew.plan.{InputSizes, KeySketch, RowWeights, SkewInput
 import io.github.skewext.skew.run.RowShare
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeSet, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AQEShuffleReadExec, ShuffleQueryStageExec}
@@ -78,16 +77,7 @@ case class PartitionedInput(plan: SparkPlan, sources: Seq[PartitionSource]) {
     case _ => None
   }
 
-  /** Whether the number of partitions is that of a user's repartition. Spark may have chosen another. */
-  def hasNumberOfUser: Boolean = sources.exists {
-    case source: ShuffleSource =>
-      source.stage.shuffle.logicalLink.exists {
-        case repartition: RepartitionByExpression =>
-          repartition.optNumPartitions.contains(source.stage.shuffle.numPartitions)
-        case _ => false
-      }
-    case _ => false
-  }
+  def hasNumberOfUser: Boolean = sources.exists(_.hasNumberOfUser)
 
   def keysNotCounted: Boolean = sources.exists(_.keysNotCounted)
 

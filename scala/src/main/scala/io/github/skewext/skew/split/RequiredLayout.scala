@@ -106,7 +106,7 @@ object RequiredLayout extends Rule[SparkPlan] {
     /**
      * @param above what is wanted through the nodes above
      * @param settled what joins below need not give
-     * @param isShuffled whether an exchange is above
+     * @param isShuffled whether an exchange is above, or a limit that collects the rows
      */
     private def visit(
         node: SparkPlan,
